@@ -34,7 +34,7 @@
 -- This text runs anew with every call, so it is written for speed where that is cheap to read: a
 -- redis.call costs 0.3 to 1 µs, a number made into text 0.3, tonumber 0.1 (a sum takes digits as well, for
 -- half of it), a function 0.1 to 0.3 (each local it captures is looked for).
-local LIST, ROWS, HIST, META, POLICY = KEYS.list, KEYS.rows, KEYS.hist, KEYS.meta, KEYS.policy
+local LIST, ROWS, HIST, META = KEYS.list, KEYS.rows, KEYS.hist, KEYS.meta
 local CANDIDATE, TAG, IDLE = string.sub(ARGV.candidate_epoch, 1, 14), ARGV.tag, ARGV.idle_ttl
 local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
 local call, match, format, concat = redis.call, string.match, string.format, table.concat

@@ -2,17 +2,6 @@
 -- ledger/append's, in front of scripts that take gifts. The same steps in the same order as the domain's
 -- FeedState::publish.
 --
--- What is remembered of a gift id: "UNTIL FINGERPRINT STATUS EPOCH SEQ ROW COUNT PART", status a(ccepted),
--- m(erged), s(uppressed), w(aits), c(ancelled), in re(v)iew or de(n)ied, and behind it what was decided about one that
--- was in review: A(pprove), M(ask) or D(eny). ROW is "-" where no row has to do with it. COUNT is "-" unless merged. PART is what the gift added to its
--- row, "UNITS:AMOUNT:CURRENCY" with "~" in front for a test, or "x" once that was taken back; w and c have none. Where what was
--- given is something else, that stands behind it, "|UNITS:AMOUNT:CURRENCY": of what was not shown, where a sum stopped at its
--- limit, and of a frame whose combo had grown before its row began. Of what was refunded in part both are what is left, and
--- behind the second is ":REFUNDED"; "x" may have that too. What
--- counted has behind it " KEEP COUNTED USER", as totals/count says: it can be taken back up to KEEP. Of w, c and v, EPOCH and SEQ
--- are 0 and ROW is the time for which it was scheduled, or when time decides; w and v hold until then, and UNTIL is when they began.
--- It holds while now is before UNTIL; its PX only collects garbage, a minute later.
---
 -- A gift has two KEYS, its id and the lock of its user and kind, or of a frame its combo; and of its ARGV is
 --   head    "FINGERPRINT", and where it is not shown by the policy alone, or is a frame of a combo, " SHOW COMBOKEY", each of
 --           which may be "". SHOW is "-" at once, "+MS" later, or a time
@@ -29,10 +18,13 @@ if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = {
 if unsettled then return unsettled end
 
 local GRACE = 60000
-local ids, waits, locks, keeps = {}, {}, {}, {}
--- What the last gift added to its row; and whether it met a combo that has ended.
+-- What is to be written: receipts by their key, combos and locks as text by theirs.
+local receipts, combos, locks = {}, {}, {}
+-- What the last gift added to its row, "UNITS:AMOUNT:CURRENCY"; and whether it met a combo that has ended.
 local part, ended
-local id_til, lock_begin = til(policy.idempotency_window), false
+local id_until, lock_begin = math.min(steady + policy.idempotency_window, MAX_TIME), false
+-- The letters by which entries of the ledger spell what became of a gift.
+local LETTERS = { accepted = 'a', merged = 'm', suppressed = 's', denied = 'n' }
 
 -- The nth gift of the call.
 local function gift_at(n)
@@ -47,9 +39,24 @@ local function gift_at(n)
   }
 end
 
--- What its id's key, and its lock's, hold: another gift of this call may have changed that.
-local function known_of(gift)
-  return ids[gift.id_key] or gift.known
+-- The receipt of its id, if there is one: another gift of this call may have the same.
+local function receipt_of(gift)
+  return receipts[gift.id_key] or receipt.read(gift.known)
+end
+
+-- Keeps this receipt of a gift; its text.
+local function keep_receipt(gift, it)
+  it.fingerprint = gift.fingerprint
+  it.text = receipt.write(it)
+  receipts[gift.id_key] = it
+  return it.text
+end
+
+-- What a part says, as a receipt has it.
+local function sum_of(text)
+  local units, amount, currency = match(text, '^(%d+):(%d*):(%a*)$')
+  if amount == '' then return { units = units + 0 } end
+  return { units = units + 0, amount = amount + 0, currency = currency }
 end
 
 -- What was given with a gift. Of a frame that is what its combo grew by.
@@ -57,9 +64,9 @@ local function given_by(gift)
   local units, amount, currency = match(gift.body, '^(%d+)\n(%d*) ?(%a*)\n')
   if gift.combo == '' then return units .. ':' .. amount .. ':' .. currency end
   if ended then return (amount == '' and '0::' or '0:0:') .. currency end
-  local more, gained, text = combo.grow(ids[gift.lock_key] or gift.held, steady, id_til, units, amount, currency)
+  local more, gained, text = combo.grow(combos[gift.lock_key] or gift.held, steady, int(id_until), units, amount, currency)
   -- A test is no entry: nothing of its combo is remembered.
-  if gift.extra ~= '' then ids[gift.lock_key] = text end
+  if gift.extra ~= '' then combos[gift.lock_key] = text end
   return more .. ':' .. gained .. ':' .. currency
 end
 
@@ -80,7 +87,7 @@ local function start_row(gift)
   put_row(id, text, 'new')
   while #entries > policy.capacity do drop(#entries) end
   record('add', text, number)
-  return 'a', id
+  return 'accepted', id
 end
 
 -- Joins the row of this id when it is in the list, the gift's value is of its currency, or one has none, and its message is
@@ -145,7 +152,7 @@ local function publish_frame(gift)
     if at and string.sub(entry, at + 1) == key then
       local id = string.sub(entry, 1, at - 1)
       local count = join(id, gift)
-      if count then return 'm', id, count end
+      if count then return 'merged', id, count end
       break -- in another currency: the newest row is the combo's
     end
   end
@@ -166,10 +173,10 @@ local function publish_locked(gift)
   local held, status, row, count = locks[gift.lock_key] or gift.held, nil, nil, nil
   local id = held and lock.row_of(held, steady, born)
   if id and policy.dedup == 'drop' then
-    if not says_more(gift, id) then return 's', id end
+    if not says_more(gift, id) then return 'suppressed', id end
   elseif id then
     count = join(id, gift)
-    if count then status, row = 'm', id end
+    if count then status, row = 'merged', id end
   end
   if not count then status, row = start_row(gift) end
   if policy.dedup_window > 0 then
@@ -179,27 +186,29 @@ local function publish_locked(gift)
   return status, row, count
 end
 
--- Enters and counts what became of a gift. What is to be remembered of its id. `row` is "-" where it is kept back, and then its
--- giver is not ranked; `decided` is what was decided about one that was in review, as a letter.
-local function settle_gift(gift, status, decided, row, count)
+-- Enters and counts what became of a gift. Its receipt as text. `row` is "-" where it is kept back, and then its giver is not
+-- ranked; `decision` is what was decided about one that was in review.
+local function settle_gift(gift, status, decision, row, count)
   local extra, frame, given = gift.extra, gift.combo ~= '', given_by(gift)
-  local answer = id_til .. ' ' .. gift.fingerprint .. ' ' .. status .. decided .. ' ' .. (epoch or '0') .. ' ' .. seq_text .. ' ' .. row
-    .. ' ' .. (count or '-') .. (extra == '' and ' ~' or ' ') .. part .. (extra ~= '' and given ~= part and '|' .. given or '')
+  local it = { status = status, decision = decision, added = sum_of(part), test = extra == '' or nil, ['until'] = id_until }
+  if row ~= '-' then it.row = row end
+  if status ~= 'accepted' then
+    it.epoch, it.seq, it.count = epoch or '0', seq, tonumber(count)
+  end
   if extra ~= '' then
-    enter(status, row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
+    if given ~= part then it.given = sum_of(given) end
+    it.nth = enter(LETTERS[status], row, extra, string.find(extra, '\n', 1, true) and '' or gift.body, frame and given)
     if count_gift then
       local is_ranked = row ~= '-' and string.sub(gift.gifter, 1, 1) == 'r'
-      local counted, keep =
-        count_gift(frame, row ~= '-' and status ~= 's' and row, is_ranked and 'r' or '-', string.sub(gift.gifter, 3), gift.body, given)
-      answer, keeps[gift.id_key] = answer .. counted, keep
+      it.counted, it.keep_until = count_gift(frame, row ~= '-' and status ~= 'suppressed' and row, is_ranked and 'r' or '-',
+        string.sub(gift.gifter, 3), gift.body, given)
     end
   end
-  ids[gift.id_key], waits[gift.id_key] = answer, nil
-  return answer
+  return keep_receipt(gift, it)
 end
 
 -- Takes a gift that is not for later, or no longer; as settle_gift.
-local function take_now(gift, decided)
+local function take_now(gift, decision)
   settle()
   local status, row, count
   part, ended = '0::', false
@@ -208,16 +217,22 @@ local function take_now(gift, decided)
   else
     status, row, count = publish_locked(gift)
   end
-  return settle_gift(gift, status, decided or '', row, count)
+  return settle_gift(gift, status, decision, row, count)
 end
 
--- Writes ids and locks; after `commit`.
+-- Writes receipts, combos and locks; after `commit`. Only then the number of an entry is known.
 local function remember()
   local call = redis.call
   local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
-  for key, answer in pairs(ids) do
-    local px = keeps[key] and int(keeps[key] - now + GRACE) or id_px
-    if waits[key] then call('SET', key, answer) else call('PSETEX', key, px, answer) end
+  for key, it in pairs(receipts) do
+    local text = it.text
+    if it.nth then text = string.sub(text, 1, -2) .. ',"entry":' .. int(first_entry() + it.nth - 1) .. '}' end
+    if it['until'] then
+      call('PSETEX', key, it.keep_until and int(it.keep_until - now + GRACE) or id_px, text)
+    else
+      call('SET', key, text)
+    end
   end
+  for key, text in pairs(combos) do call('PSETEX', key, id_px, text) end
   for key, text in pairs(locks) do call('PSETEX', key, lock_px, text) end
 end

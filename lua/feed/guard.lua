@@ -29,10 +29,10 @@ local function person_of(body)
   return string.sub(person, 7, at - 1), name
 end
 
--- A gift that no row shows: `status` is s or n. What is to be remembered of its id.
-local function keep_back(status, decided, gift)
+-- A gift that no row shows: it is suppressed or denied. Its receipt as text.
+local function keep_back(status, decision, gift)
   part, ended = '0::', false
-  return settle_gift(gift, status, decided, '-')
+  return settle_gift(gift, status, decision, '-')
 end
 
 -- Whether the combo of this key shows this very message.
@@ -78,16 +78,14 @@ local function hold(gift, unready)
   reviews_new[#reviews_new + 1] = id
   reviews_new[#reviews_new + 1] = due_new[#due_new] .. '\n' .. time .. ' '
     .. (deliver > now and int(math.min(deliver, MAX_TIME)) or '-') .. '\n' .. text
-  local answer = time .. ' ' .. gift.fingerprint .. ' v 0 0 ' .. int(expires) .. ' -'
-  ids[gift.id_key], waits[gift.id_key] = answer, true
-  return 'n' .. answer
+  return 'n' .. keep_receipt(gift, { status = 'in_review', since = now, due_at = expires })
 end
 
 -- What is to be answered to a new gift that is kept from being shown or waits for a host; nothing for any other.
 local function judge(everywhere, gift, unready)
   local body = gift.body
   local user, name = person_of(body)
-  if everywhere or is_blocked(user) then return 'n' .. keep_back('s', '', gift) end
+  if everywhere or is_blocked(user) then return 'n' .. keep_back('suppressed', nil, gift) end
   local key, test, message =
     match(body, '^[^\n]*\n[^\n]*\n([^\n]*)\n[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n([^\n]*)\n')
   if policy.review == 'off' or test == '1' then return nil end

@@ -23,9 +23,9 @@ resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(text)
 if not string.find(text, '[^- ]') then
-  call('DEL', POLICY)
+  call('DEL', KEYS.policy)
 else
-  call('SET', POLICY, text)
+  call('SET', KEYS.policy, text)
 end
 -- Whatever counts is settled anew before the next gift; whoever changed the policy does that right away.
 local own = overrides and { match(overrides, POLICY_TEXT) } or {}

@@ -121,7 +121,7 @@ local function publish_usual()
   end
 
   -- The ledger: its readers are told by the change itself, and nothing is to be cut yet.
-  local limit, hooks, readers = match(strings[4] or '', '^(%d+) (%d+) %- (%d+) %d+ %d+')
+  local limit, hooks, readers, first_number = match(strings[4] or '', '^(%d+) (%d+) %- (%d+) %d+ (%d+)')
   if not limit or hooks ~= ARGV.hooks_version then return nil end
   local entries = call('LLEN', KEYS.ledger)
   if entries == 0 or entries + gifts > limit + 0 then return nil end
@@ -144,9 +144,9 @@ local function publish_usual()
   -- Texts: of the first gifts of a call that are more than the list takes, only the change and the entry stay.
   local first = math.max(1, gifts - shown_most + 1)
   local shown, times = gifts - first + 1, '\n' .. time .. '\n' .. time .. '\n0\n'
-  local id_til, mid = format('%d ', steady + remembered), ' a ' .. epoch .. ' '
+  local receipt_begin, next_entry = '{"until":' .. format('%d', steady + remembered) .. ',"fingerprint":"', first_number + entries - 1
   local changes, fresh, rows, lines, answers, names, number = {}, {}, {}, {}, {}, {}, nil
-  local tally, parts, tail = { '@+ ' .. (span or '') .. ' ' .. time }, {}, kept_til and format(' %d ', kept_til)
+  local tally, parts, tail = { '@+ ' .. (span or '') .. ' ' .. time }, {}, kept_til and format(',"keep_until":%d,"counted":', kept_til)
   for n = 1, gifts do
     local body = ARGV.body[n]
     number = format('%d', seq + n)
@@ -160,7 +160,8 @@ local function publish_usual()
       rows[at], rows[at + 1], lines[gifts - n + 1] = id, row, id
     end
     local units, amount, currency = match(body, '^(%d+)\n(%d*) ?(%a*)\n')
-    local answer = id_til .. ARGV.head[n] .. mid .. number .. ' ' .. id .. ' - ' .. units .. ':' .. amount .. ':' .. currency
+    local answer = receipt_begin .. ARGV.head[n] .. '","status":"accepted","row":"' .. id .. '","added":{"units":' .. units
+      .. (amount ~= '' and ',"amount":' .. amount .. ',"currency":"' .. currency .. '"}' or '}')
     if span then
       local worth, size, flag, from = '0', match(ARGV.rest[n], '^(%d+) (.) ()')
       if amount ~= '' then
@@ -174,14 +175,14 @@ local function publish_usual()
       local user = string.sub(ARGV.rest[n], from, from + size - 3)
       local counted = '1 ' .. units .. ' ' .. worth .. ' ' .. amount .. ' ' .. flag .. ' ' .. user
       tally[2 * n], tally[2 * n + 1] = counted, match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
-      counted = span .. ' ' .. counted
-      answer = answer .. tail .. counted
+      local text = span .. ' ' .. counted
+      answer = answer .. tail .. cjson.encode(text)
       if n >= first then
         local at = 2 * (n - first) + 1
-        parts[at], parts[at + 1] = id, '=' .. counted
+        parts[at], parts[at + 1] = id, '=' .. text
       end
     end
-    answers[n] = answer
+    answers[n] = answer .. format(',"entry":%d}', next_entry + n)
     tag = TAG
   end
 

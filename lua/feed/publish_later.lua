@@ -21,9 +21,7 @@ local function schedule(gift, at)
   if unready(at, text) then return '' end
   due_add(at, 'g', match(text, '^[^\n]+'), text)
   gifts_waiting = gifts_waiting + 1
-  local answer = time .. ' ' .. gift.fingerprint .. ' w 0 0 ' .. int(at) .. ' -'
-  ids[gift.id_key], waits[gift.id_key] = answer, true
-  return 'n' .. answer
+  return 'n' .. keep_receipt(gift, { status = 'scheduled', since = now, due_at = at })
 end
 
 local answers = take_all(schedule, guards and function(n, gift)

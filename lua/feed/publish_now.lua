@@ -28,15 +28,12 @@ end
 local function take_all(schedule, judge)
   local answers = {}
   for n, gift in ipairs(gifts) do
-    local known, again, at, judged = known_of(gift), false, nil, nil
-    if known then
-      local over, status = string.match(known, '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
-      again = over and (status == 'w' or status == 'v' or steady < tonumber(over))
-    end
+    local before, at, judged = receipt_of(gift), nil, nil
+    local again = before and receipt.is_kept(before, steady)
     if not again and judge then judged = judge(n, gift) end
     if not again and schedule then at = due_of(gift) end
     if again then
-      answers[n + 1] = 'd' .. known
+      answers[n + 1] = 'd' .. (before.text or gift.known)
     elseif judged then
       answers[n + 1] = judged
     elseif at then

@@ -38,16 +38,12 @@ local function enter_back(status, row, gift, unseen)
     .. '\n' .. (gift.reason or '') .. '\n \n', nil, unseen)
 end
 
--- The gift of this id that was taken when the feed was at change `number`, if its entry is still there.
+-- The gift of this id, whose entry has this number, if that is still there.
 local function find_gift(id, number)
-  local from, length = place_of(number)
-  while from < length do
-    for _, entry in ipairs(call('LRANGE', LEDGER, int(from), int(from + CHUNK - 1))) do
-      if select(2, entry_time(entry)) > number then return nil end
-      if match(entry, '^[amsn] [^\n]*\n(%S+) ') == id then return read_gift(entry) end
-    end
-    from = from + CHUNK
-  end
+  local length = call('LLEN', LEDGER)
+  local at = number and number - ledger_of(strings[7], length, READERS).base
+  local entry = at and at >= 0 and at < length and call('LINDEX', LEDGER, int(at))
+  if entry and match(entry, '^[amsn] [^\n]*\n(%S+) ') == id then return read_gift(entry) end
 end
 
 -- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values. In

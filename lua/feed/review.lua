@@ -8,7 +8,7 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at blocked_everywhere decision gift reason, per gift: head body extra rest
 --     blocked_everywhere: 1 when its giver is, else 0
---     decision: A, M or D; R to deny it and take it back in the same step; "-" when time decides, if it has come
+--     decision: approve, mask or deny; retract to deny it and take it back in the same step; "" when time decides, if it has come
 --     gift: its id
 --     reason: why it is taken back, as JSON, or ""
 --     head, body, extra, rest: twice the same gift, as it is and masked
@@ -19,70 +19,67 @@
 -- REFUSES as feed/publish and ledger/append do
 
 local GIFT, as_given, as_masked = ARGV.gift, gift_at(1), gift_at(2)
-local known = as_given.known or ''
-local entry = call('HGET', REVIEWS, GIFT)
-local member = entry and match(entry, '^[^\n]*')
-local score = member and tonumber(call('ZSCORE', DUE, member))
-due_waiting()
-call('ZCARD', APPROVED)
 
 local function next_due()
   local first = due_first()
   return first and int(first) or ''
 end
 
-if not score or (ARGV.decision == '-' and score > now) then
-  local over, status = match(known, '^(%d+) %x+ (%l)%u? ')
-  local holds = over and (status == 'w' or status == 'v' or steady < tonumber(over))
-  return { header(), next_due(), 'gone', holds and known or '' }
+-- Denies the gift. One that is taken back in the same step is not counted, and a second entry takes away what the first one gave.
+local function deny()
+  if ARGV.decision ~= 'retract' then return keep_back('denied', 'deny', as_given) end
+  count_gift = nil
+  keep_back('denied', 'deny', as_given)
+  local it = receipt_of(as_given)
+  local sum = it.given or it.added
+  if not it.test and (sum.units ~= 0 or (sum.amount or 0) ~= 0) then
+    local value, who, kind = sum.amount and int(sum.amount) .. ' ' .. sum.currency or '',
+      match(as_given.body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)\n')
+    enter('r', '-', GIFT .. ' 0 - -',
+      concat({ int(sum.units), value, '', '', '0', who, kind, ARGV.reason, ' ', '' }, '\n'), nil, true)
+  end
+  return keep_receipt(as_given, receipt.taken_back(it))
 end
 
-local user, name = person_of(as_given.body)
-local action, own_will = ARGV.decision, score > now
-if not own_will then action = ({ show = 'A', mask = 'M', deny = 'D' })[policy.review_default] end
-if ARGV.blocked_everywhere == '1' or ARGV.decision == 'R' or is_blocked(user) then action = 'D' end
-
-local came, deliver = match(entry, '^[^\n]*\n(%d+) (%S+)\n')
-deliver = tonumber(deliver)
--- One that came while the clock was ahead waits for as long as it was to wait.
-if deliver and tonumber(came) > now then deliver = now + deliver - came end
-due_remove(member)
-local answer
-if action == 'D' then
-  -- What is taken back in the same step is not counted.
-  if ARGV.decision == 'R' then count_gift = nil end
-  answer = keep_back('n', 'D', as_given)
-  -- A second entry takes away what the first one gave. A function, because this script is at Lua's limit of 200 locals.
-  if ARGV.decision == 'R' then
-    answer = (function()
-      local head, given = match(answer, '^(%S+ %S+ %S+ %S+ %S+ %S+ %S+) [^%s|]+|?(%S*)$')
-      local count, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
-      if count then
-        local value, who, kind = amount ~= '' and amount .. ' ' .. currency or '',
-          match(as_given.body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)\n')
-        if count ~= '0' or value ~= '' and amount ~= '0' then
-          enter('r', '-', GIFT .. ' 0 - -',
-            table.concat({ count, value, '', '', '0', who, kind, ARGV.reason, ' ', '' }, '\n'), nil, true)
-        end
-      end
-      return head .. ' x'
-    end)()
-    ids[as_given.id_key] = answer
+-- Decides, unless somebody has. A function, because the texts in front of it nearly fill Lua's 200 locals.
+local function decide()
+  local entry = call('HGET', REVIEWS, GIFT)
+  local member = entry and match(entry, '^[^\n]*')
+  local score = member and tonumber(call('ZSCORE', DUE, member))
+  due_waiting()
+  call('ZCARD', APPROVED)
+  if not score or (ARGV.decision == '' and score > now) then
+    local before = receipt_of(as_given)
+    return { header(), next_due(), 'gone', before and receipt.is_kept(before, steady) and as_given.known or '' }
   end
-else
-  local gift = action == 'M' and as_masked or as_given
-  if deliver and deliver > now then
+
+  local user, name = person_of(as_given.body)
+  local action, own_will = ARGV.decision, score > now
+  if not own_will then action = policy.review_default == 'show' and 'approve' or policy.review_default end
+  if ARGV.blocked_everywhere == '1' or ARGV.decision == 'retract' or is_blocked(user) then action = 'deny' end
+
+  local came, deliver = match(entry, '^[^\n]*\n(%d+) (%S+)\n')
+  deliver = tonumber(deliver)
+  -- One that came while the clock was ahead waits for as long as it was to wait.
+  if deliver and tonumber(came) > now then deliver = now + deliver - came end
+  due_remove(member)
+  local answer
+  local gift = action == 'mask' and as_masked or as_given
+  if action == 'deny' then
+    answer = deny()
+  elseif deliver and deliver > now then
     local since = tonumber(ARGV.looked_at)
     if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay) } end
     due_add(deliver, 'g', GIFT, gift.own)
-    answer = time .. ' ' .. gift.fingerprint .. ' w' .. action .. ' 0 0 ' .. int(deliver) .. ' -'
-    ids[gift.id_key], waits[gift.id_key] = answer, true
+    answer = keep_receipt(gift, { status = 'scheduled', decision = action, since = now, due_at = deliver })
   else
     answer = take_now(gift, action)
   end
+  local not_yet = finish()
+  if not_yet then return not_yet end
+  call('HDEL', REVIEWS, GIFT)
+  if action == 'approve' and own_will then approve_name(user, name) end
+  return { header() .. news, next_due(), 'done', answer }
 end
-local not_yet = finish()
-if not_yet then return not_yet end
-call('HDEL', REVIEWS, GIFT)
-if action == 'A' and own_will then approve_name(user, name) end
-return { header() .. news, next_due(), 'done', answer }
+
+return decide()

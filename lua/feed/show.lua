@@ -27,9 +27,10 @@ for n, gift in ipairs(gifts) do
   local member, score = gift.own, tonumber(scores[n])
   if score and score <= now then
     if string.sub(ARGV.blocked_everywhere, n, n) == '1' or is_blocked((person_of(gift.body))) then
-      answers[n + 2] = 'n' .. keep_back('s', '', gift)
+      answers[n + 2] = 'n' .. keep_back('suppressed', nil, gift)
     else
-      answers[n + 2] = 'n' .. take_now(gift, match(known_of(gift) or '', '^%d+ %x+ w(%u)'))
+      local before = receipt_of(gift)
+      answers[n + 2] = 'n' .. take_now(gift, before and before.status == 'scheduled' and before.decision or nil)
     end
     due_remove(member, match(member, '^%d+ %a(.*)$'))
   else

@@ -8,20 +8,18 @@
 -- RETURNS the header, then "cancelled" and when it would have been shown, or "shown", or "unknown"
 -- REFUSES nothing
 
-local known, entry = strings[6], call('HGET', LATER, ARGV.gift)
+local it, entry = receipt.read(strings[6]), call('HGET', LATER, ARGV.gift)
 local member = entry and match(entry, '^%d+ %S+')
 local score = member and tonumber(call('ZSCORE', DUE, member))
 if not score then
-  local over, status = match(known or '', '^(%d+) %x+ ([amswcvn])%u? %S+ %d+ %S+ %S+')
-  if over and steady < tonumber(over) and match(status, '[amsn]') then return { header(), 'shown' } end
-  return { header(), 'unknown' }
+  local was_taken = it and it['until'] and receipt.is_kept(it, steady) and it.status ~= 'cancelled'
+  return { header(), was_taken and 'shown' or 'unknown' }
 end
 due_remove(member, ARGV.gift)
 commit('=')
-local fingerprint, decided = match(known or '', '^%d+ (%x+) %l(%u?)')
-if fingerprint then
-  local answer = til(policy.idempotency_window) .. ' ' .. fingerprint .. ' c' .. decided .. ' 0 0 ' .. int(score) .. ' -'
-  call('SET', KEYS.id, answer, 'PX', int(policy.idempotency_window + 60000))
+if it then
+  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window, MAX_TIME), score)
+  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window + 60000))
 end
 due_commit()
 return { header(), 'cancelled', int(score) }

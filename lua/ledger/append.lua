@@ -11,21 +11,28 @@
 -- gone with the list when the store let go of it; and then, if there are any, the webhooks that doze: these are to be
 -- registered now. (Who cannot do so any more only makes them late: a webhook that dozes is looked at soon.)
 
-local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
+local LEDGER, READERS = KEYS.ledger, KEYS.readers
 -- ledger: as it stands, where that is looked at: most of the time there is nothing to be looked at but its length.
 -- is_read: true when somebody reads it. grown: how long the list is afterwards. mourned: what readers is to hold.
 local fresh, ledger, is_read, pushed, cut, unread, dozed = {}, false, false, false, 0, 0, ''
+local base = 0 -- the number of the ledger's first entry, where `ledger` is not looked at
 local grown, vanished, mourned = 0, 0, {}
 -- What the header is followed by.
 local news = ''
 
 -- Status, row, and the lines behind the first of what happened now. `grown` is what a combo grew by, where body is a frame
 -- of it, as PART of feed/gifts; else what is given is told by the lines. `unseen` where no change came with it: then "~" stands
--- before the seq.
+-- before the seq. Which of this call's entries it is.
 local function enter(status, row, extra, body, grown, unseen)
   unseen = unseen or status == 's' or status == 'n'
   fresh[#fresh + 1] = status .. (unseen and ' ~' or ' ') .. seq_text .. ' ' .. row .. ' ' .. time
     .. (grown and ' ' .. grown or '') .. '\n' .. extra .. '\n' .. body
+  return #fresh
+end
+
+-- The number of this call's first entry; after `ledger_refuses`.
+local function first_entry()
+  return (ledger and ledger.base or base) + grown - #fresh
 end
 
 -- What is cut once the ledger is of this length: from the front, what every reader is done with, down to
@@ -62,13 +69,13 @@ local function ledger_refuses(first)
   if not_counted then return not_counted end
   if #fresh == 0 then return nil end
   local length
-  local limit, known, readers = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) ')
+  local limit, known, readers, first_number = match(strings[7] or '', '^(%d+) (%d+) %- (%d+) %d+ (%d+)')
   if first and limit and ARGV.hooks_version == known then
     length = call('RPUSHX', LEDGER, unpack(fresh))
     if length > 0 then
       pushed = length <= limit + 0
       if pushed then
-        is_read, grown = readers ~= '0', length
+        is_read, grown, base = readers ~= '0', length, first_number + 0
         return nil
       end
       -- Something is to be cut, which has more to read first.
@@ -79,7 +86,7 @@ local function ledger_refuses(first)
     length = call('LLEN', LEDGER)
   end
   if limit and ARGV.hooks_version == known and length > 0 and length + #fresh <= limit + 0 then
-    is_read, grown = readers ~= '0', length + #fresh
+    is_read, grown, base = readers ~= '0', length + #fresh, first_number + 0
     return nil
   end
   ledger = ledger_of(strings[7], length, READERS)
@@ -122,9 +129,9 @@ local function ledger_commit()
   if #mourned > 0 then call('HSET', READERS, unpack(mourned)) end
   if ledger and ledger.changed then
     ledger.length = grown
-    call('SET', REPORTS, reports_of(ledger))
+    call('SET', KEYS.reports, reports_of(ledger))
   elseif is_read then
-    call('SET', REPORTS, match(strings[7], '^%S+ %S+ %S+ %S+ %S+ %S+') .. ' ' .. int(grown))
+    call('SET', KEYS.reports, match(strings[7], '^%S+ %S+ %S+ %S+ %S+ %S+') .. ' ' .. int(grown))
   end
   if is_read and #changes == 0 and not lost and not strayed then
     call('SPUBLISH', ARGV.live_channel, 'live ' .. (epoch or '0') .. ' 0\n=\n')

@@ -14,8 +14,8 @@
 --            BASE: the number of the list's first element
 --            LENGTH: how long the list is, true while somebody reads: should the list be gone (an eviction), it says
 --            how much of it
---   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", and " FROM TO COUNT" where it is still to be told of entries that were
---            cut before it was handed them, newline, progress
+--   readers  HASH, reader -> "FLOOR HANDED LOST SINCE", and " FROM TO COUNT" where entries were cut before it was handed them,
+--            COUNT 0 once ledger.lost announced that; newline, progress
 --            FLOOR: every entry below is done with. HANDED: those from here on were never handed out.
 --            LOST: how many were cut that were not done with. SINCE: the first number that is read here; of a webhook of all feeds
 --            the time when it was made
@@ -82,9 +82,9 @@ local function ledger_of(text, length, readers_key)
   }
 end
 
--- What a reader is to be told that it lost, which may be something already: these numbers too.
+-- What ledger.lost is to announce to a reader, which may be something already: these numbers too.
 local function lost_too(untold, from, to)
-  local first, last, count = string.match(untold or '', '^(%d+) (%d+) (%d+)$')
+  local first, last, count = string.match(untold or '', '^(%d+) (%d+) ([1-9]%d*)$')
   return string.format('%d %d %d', math.min(first or from, from), math.max(last or to, to), (count or 0) + to - from + 1)
 end
 

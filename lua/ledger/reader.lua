@@ -73,14 +73,14 @@ local function let_go(it)
   in_parts('ZREM', PENDING, it.gone)
   in_parts('ZREM', LEASES, it.gone)
   in_parts('HDEL', TRIES, it.gone)
-  if it.untold == '' then return false end
+  if it.untold == '' or match(it.untold, ' 0$') then return false end
   local member = padded(tonumber(match(it.untold, ' (%d+) ')))
   call('HSET', AGAIN, member, 'l ~0 - ' .. int(now) .. '\n- 0 - -\n0\n\n\n\n0\n{}\n' .. it.untold .. '\n\n \n')
   if sub(it.name, 1, 2) == 'g:' then
     call('ZADD', LEASES, '0', member)
     call('HSET', TRIES, member, '0')
   end
-  it.untold = ''
+  it.untold = match(it.untold, '^%d+ %d+') .. ' 0'
   return true
 end
 

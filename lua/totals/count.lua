@@ -105,10 +105,10 @@ local function tally_add(sign, open, counted, person, user)
   if sign == '-' then took_back = true end
 end
 
--- What one gift counts: units, money as digits and currency, or "" and "". What is to be remembered beside its id,
+-- What one gift counts: units, money as digits and currency, or "" and "". What its receipt has of that, "SPAN COUNTED USER",
 -- and until when; nothing when nothing is counted.
 local function count(units, amount, currency, flag, user, person, row)
-  if not span or span == '-' then return '', false end
+  if not span or span == '-' then return nil end
   local points = '0'
   if amount ~= '' and points_text ~= 'off' then
     local each = match(',' .. points_text, ',' .. currency .. ':(%d+)')
@@ -127,14 +127,14 @@ local function count(units, amount, currency, flag, user, person, row)
   end
   local keep = math.max(math.min(count_keep + 0, now + KEEP_GIFTS), now + policy.idempotency_window)
   keep = math.min(keep, MAX_TIME)
-  return ' ' .. int(keep) .. ' ' .. span .. ' ' .. counted .. ' ' .. user, keep
+  return span .. ' ' .. counted .. ' ' .. user, keep
 end
 
 -- A gift of the publishing scripts: `row` is false where none shows it, `flag` "r" or "-" for who is not ranked, `given` what was
 -- given with it. A frame that its combo did not grow by counts nothing.
 count_gift = function(is_frame, row, flag, user, body, given)
   local units, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
-  if is_frame and units == '0' and (amount == '' or amount == '0') then return '', false end
+  if is_frame and units == '0' and (amount == '' or amount == '0') then return nil end
   local person = match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
   return count(units, amount, currency, flag, user, person, row)
 end
@@ -158,17 +158,16 @@ local function uncount(p, user, row)
   tally_add('-', p.open, counted_text(p), '', user)
 end
 
--- A gift was taken back by its id: `tail` is what `count` answered.
-local function uncount_gift(tail, row)
-  local p, user = part_of(match(tail, '^ %d+ (.*)$') or '')
+-- A gift was taken back by its id: `counted` is what `count` answered.
+local function uncount_gift(counted, row)
+  local p, user = part_of(counted or '')
   if p then uncount(p, user, row) end
 end
 
--- Part of a gift's value was refunded: what it counted loses that, and points in proportion. What is to be remembered of it.
-local function uncount_value(tail, row, lost)
-  local kept, text = match(tail, '^( %d+ )(.*)$')
-  local p, user = part_of(text or '')
-  if not p or not p.currency then return tail end
+-- Part of a gift's value was refunded: what it counted loses that, and points in proportion. What is left of what it counted.
+local function uncount_value(counted, row, lost)
+  local p, user = part_of(counted or '')
+  if not p or not p.currency then return counted end
   local left = math.max(p.amount - lost, 0)
   local each = math.floor(p.points / p.amount)
   local points = each * p.amount == p.points + 0 and each * left or math.floor(p.points * (left / p.amount))
@@ -177,7 +176,7 @@ local function uncount_value(tail, row, lost)
     flag = p.flag,
   }, user, row)
   p.points, p.amount = int(points), int(left)
-  return kept .. p.open .. ' ' .. counted_text(p) .. ' ' .. user
+  return p.open .. ' ' .. counted_text(p) .. ' ' .. user
 end
 
 -- Tells watchers, and the ledger, of a goal that is reached now. False where they were never told of it.

@@ -42,6 +42,13 @@ macro_rules! name_type {
                 to.serialize_str(&self.0)
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+                text.parse().map_err(|BadName(rule)| serde::de::Error::custom(rule))
+            }
+        }
     };
 }
 

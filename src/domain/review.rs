@@ -97,7 +97,8 @@ impl FromStr for ReviewDefault {
 }
 
 /// What was decided about a gift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Decision {
     /// It is shown as it is.
     Approve,
@@ -118,20 +119,6 @@ impl Decision {
             Decision::Mask => "mask",
             Decision::Deny => "deny",
         }
-    }
-
-    /// The letter by which stores tell decisions apart.
-    pub fn letter(self) -> char {
-        match self {
-            Decision::Approve => 'A',
-            Decision::Mask => 'M',
-            Decision::Deny => 'D',
-        }
-    }
-
-    /// The decision of this letter.
-    pub fn of(letter: char) -> Option<Decision> {
-        Decision::ALL.into_iter().find(|it| it.letter() == letter)
     }
 
     /// Reads the body of a POST: `{"action"}`.
@@ -232,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn words_notes_and_letters_are_read_back() {
+    fn words_and_notes_are_read_back() {
         for mode in ReviewMode::ALL {
             assert_eq!(mode.as_str().parse(), Ok(mode));
         }
@@ -240,7 +227,6 @@ mod tests {
             assert_eq!(default.as_str().parse(), Ok(default));
         }
         for decision in Decision::ALL {
-            assert_eq!(Decision::of(decision.letter()), Some(decision));
             let body = format!("{{\"action\":\"{decision}\"}}");
             assert_eq!(Decision::parse(json::syntax(body.as_bytes()).unwrap()), Ok(decision));
         }

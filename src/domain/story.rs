@@ -19,8 +19,8 @@ pub struct GiftMemory {
     pub at: Millis,
     /// The gift, while it waits.
     pub waiting: Option<Gift>,
-    /// None of its entries comes before.
-    pub first: Cursor,
+    /// Its first entry; none where it has none.
+    pub first: Option<Cursor>,
 }
 
 impl GiftMemory {
@@ -44,6 +44,8 @@ pub enum EntryState {
     Pending(u64),
     /// It is done with it.
     Acknowledged,
+    /// The entry was cut before the reader was handed it.
+    Lost,
     /// The entry was given up.
     Dead {
         /// How often it was handed out or sent.
@@ -138,6 +140,7 @@ impl GiftStory {
                 EntryState::Waiting => ("waiting", None, None),
                 EntryState::Pending(attempts) => ("pending", Some(attempts), None),
                 EntryState::Acknowledged => ("acknowledged", None, None),
+                EntryState::Lost => ("lost", None, None),
                 EntryState::Dead { attempts, reason } => ("dead", Some(attempts), Some(reason)),
             };
             let comma = if n > 0 { "," } else { "" };

@@ -141,17 +141,17 @@ impl Reviews {
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
         call.arg("looked_at", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("blocked_everywhere", everywhere).arg("gift", &gift.id);
-        let (letter, reason) = match wish {
-            Verdict::Time => ('-', None),
-            Verdict::Host(decision) => (decision.letter(), None),
-            Verdict::TakeBack(reason) => ('R', reason),
+        let (decision, reason) = match wish {
+            Verdict::Time => ("", None),
+            Verdict::Host(decision) => (decision.as_str(), None),
+            Verdict::TakeBack(reason) => ("retract", reason),
         };
         if let Verdict::Host(Decision::Approve | Decision::Mask) = wish {
             call.bounded();
         }
         let mut text = String::new();
         reason.iter().for_each(|reason| push_string(&mut text, reason));
-        call.arg("decision", letter).arg("reason", text);
+        call.arg("decision", decision).arg("reason", text);
         let mut record = String::new();
         push_gift(&mut record, gift);
         let masked = MaskedGift::of(gift);

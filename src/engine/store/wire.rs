@@ -8,11 +8,12 @@ use super::faults::Fault;
 use super::known::Mark;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
-    Answer, Change, Controls, Decision, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis,
-    Outcome, Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Scheduled, Show, Status,
-    TellPresence, Visibility, row,
+    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome,
+    Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Show, TellPresence, Visibility,
+    row,
 };
 use crate::engine::EngineError;
+use crate::engine::protocol::records::GiftReceipt;
 use crate::engine::record::{Records, push_body};
 
 /// A text that our scripts would not have written.
@@ -280,16 +281,18 @@ pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     }
 }
 
-/// What is remembered of an id, and UNTIL; an empty text is nothing.
-fn marked(text: &str, id: &GiftId) -> Read<Option<(Millis, Remembered)>> {
-    let Some((until, _)) = text.split_once(' ') else { return Ok(None) };
-    Ok(Some((Millis(parse(until, "a time")?), remembered(text, id)?)))
+/// The receipt of an id; an empty text is nothing.
+fn receipt(text: &str) -> Read<Option<GiftReceipt>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_str(text).map(Some).map_err(|_| Garbled("what became of a gift"))
 }
 
-/// What is remembered of an id at `now`; an empty text is nothing.
-pub(super) fn still_remembered(text: &str, id: &GiftId, now: Millis) -> Read<Option<Remembered>> {
-    let known = marked(text, id)?.filter(|(until, known)| known.fate.waits() || now < *until);
-    Ok(known.map(|(_, known)| known))
+/// What is remembered of an id at `steady`; an empty text is nothing.
+pub(super) fn still_remembered(text: &str, id: &GiftId, steady: Millis) -> Read<Option<Remembered>> {
+    let kept = receipt(text)?.filter(|it| it.until.is_none_or(|until| steady.0 < until));
+    kept.map(|it| remembered_of(&it, id)).transpose()
 }
 
 /// What an id remembers of its gift.
@@ -301,6 +304,8 @@ pub(super) struct GiftMark {
     pub is_retracted: bool,
     /// How much of its value was refunded before.
     pub refunded: u64,
+    /// The number of its entry in the ledger.
+    pub entry: Option<u64>,
 }
 
 /// What is remembered of a gift at `now`, as long as it can be taken back; `window` is the feed's idempotency window.
@@ -310,59 +315,25 @@ pub(super) fn gift_mark(
     (now, steady): (Millis, Millis),
     window: u64,
 ) -> Read<Option<GiftMark>> {
-    let Some((until, Remembered { fate, .. })) = marked(text, id)? else { return Ok(None) };
-    let mut parts = text.split(' ').skip(7);
-    let part = parts.next().unwrap_or_default();
-    let is_retracted = part.starts_with('x');
-    // Behind "|" stands what is left of what was given, and last of it what was refunded.
-    let refunded =
-        part.split_once('|').and_then(|(_, given)| given.rsplit_once(':')?.1.parse().ok()).unwrap_or(0);
-    let keep = parts.next().and_then(|keep| keep.parse().ok()).map(Millis);
-    if !fate.waits() && steady >= until && keep.is_none_or(|keep| now >= keep) {
+    let Some(it) = receipt(text)? else { return Ok(None) };
+    let is_over = it.until.is_some_and(|until| steady.0 >= until);
+    if is_over && it.keep_until.is_none_or(|keep| now.0 >= keep) {
         return Ok(None);
     }
     // A window ends by the steady time; what waits came at a time on the wall.
-    let taken = || Millis(until.0.saturating_sub(window as i64).saturating_add(now.0 - steady.0));
-    let since = if fate.waits() { until } else { taken() };
-    Ok(Some(GiftMark { fate, since, is_retracted, refunded }))
+    let taken = |until: i64| until.saturating_sub(window as i64).saturating_add(now.0 - steady.0);
+    let since = Millis(it.since.or(it.until.map(taken)).unwrap_or_default());
+    let fate = remembered_of(&it, id)?.fate;
+    Ok(Some(GiftMark { fate, since, is_retracted: it.retracted, refunded: it.refunded, entry: it.entry }))
 }
 
-/// What is remembered of an id: see `lua/feed/gifts.lua`.
+/// What is remembered of an id: see `lua/feed/receipt.lua`.
 pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
-    let mut parts = text.split(' ').skip(1);
-    let mut next = || parts.next().ok_or(Garbled("an outcome"));
-    let fingerprint = Fingerprint::from_hex(next()?).ok_or(Garbled("a fingerprint"))?;
-    let (status, epoch, seq, row, count) = (next()?, next()?, next()?, next()?, next()?);
-    let scheduled = || Ok(Scheduled { id: id.clone(), deliver_at: Millis(parse(row, "a time")?) });
-    let mut letters = status.chars();
-    let (status, decided) = (letters.next().unwrap_or_default(), letters.next());
-    let decided = decided.map(|letter| Decision::of(letter).ok_or(Garbled("a decision"))).transpose()?;
-    let status = match status {
-        'a' => Status::Accepted,
-        'm' => Status::Merged,
-        's' => Status::Suppressed,
-        'n' => Status::Denied,
-        'w' => {
-            return Ok(Remembered { fingerprint, fate: GiftFate::Waits(scheduled()?), decided });
-        }
-        'c' => {
-            return Ok(Remembered { fingerprint, fate: GiftFate::Cancelled(scheduled()?), decided });
-        }
-        'v' => {
-            let Scheduled { id, deliver_at: expires_at } = scheduled()?;
-            let fate = GiftFate::InReview { id, expires_at };
-            return Ok(Remembered { fingerprint, fate, decided });
-        }
-        _ => return Err(Garbled("a status")),
-    };
-    let at = Position { epoch: parse(epoch, "an epoch")?, seq: parse(seq, "a seq")? };
-    let count = match count {
-        "-" => None,
-        count => Some(parse(count, "a count")?),
-    };
-    let row = if row == "-" { None } else { Some(parse(row, "a row id")?) };
-    let answer = Answer { status, id: id.clone(), at, row, count };
-    Ok(Remembered { fingerprint, fate: GiftFate::Taken(answer), decided })
+    remembered_of(&receipt(text)?.ok_or(Garbled("what became of a gift"))?, id)
+}
+
+fn remembered_of(it: &GiftReceipt, id: &GiftId) -> Read<Remembered> {
+    it.remembered(id).ok_or(Garbled("what became of a gift"))
 }
 
 #[cfg(test)]

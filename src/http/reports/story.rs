@@ -6,7 +6,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::ledger::{AT_ONCE, LOOKED_AT};
 use super::steps::read_part;
 use super::{Gate, ask_each, feed_of};
-use crate::domain::answer::GiftFate;
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};
 use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, Millis, Reader};
 use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
@@ -22,7 +21,10 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
     let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
-    let readers = read_readers(&gate, &feed, &entries).await?;
+    let readers = match memory.first {
+        Some(first) if entries.is_empty() => read_losers(&gate, &feed, first).await?,
+        _ => read_readers(&gate, &feed, &entries).await?,
+    };
     Ok(fresh_text(StatusCode::OK, GiftStory { id, memory, entries, readers }.to_json()))
 }
 
@@ -32,10 +34,8 @@ async fn read_entries(
     id: &GiftId,
     memory: &GiftMemory,
 ) -> Result<Vec<Entry>, ApiError> {
-    let (mut found, mut from) = (Vec::new(), memory.first);
-    if !matches!(memory.fate, GiftFate::Taken(_)) {
-        return Ok(found);
-    }
+    let mut found = Vec::new();
+    let Some(mut from) = memory.first else { return Ok(found) };
     // Up to the entry that makes the remembered state; where one of them was cut, nothing says where to stop.
     for _ in 0..LOOKED_AT / AT_ONCE {
         let part = read_part(gate, feed, from, AT_ONCE).await?;
@@ -47,6 +47,22 @@ async fn read_entries(
         }
     }
     Ok(found)
+}
+
+/// The readers that lost an entry that was cut; what the others did with it, and whether it was for them, nobody knows any more.
+async fn read_losers(
+    gate: &Gate,
+    feed: &FeedId,
+    cursor: Cursor,
+) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
+    let now = Millis::now();
+    let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
+    let states = ask_each(&readers, |(_, reader)| async move {
+        let ask = ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor, now };
+        let state = gate.read(ask).await?.filter(|state| *state == EntryState::Lost);
+        Ok(state.map(|state| (reader.clone(), state, None)))
+    });
+    Ok(states.await?.into_iter().flatten().collect())
 }
 
 /// What each reader has done with the newest entry that is for it; without those for whom there is none.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::support::dice::{Dice, seeds};
+use serde_json::Value;
 use tipcast::domain::{Show, row};
 use tipcast::engine::embedded::{Changes, Keyspace, Reply, Room, ScriptHost, ScriptText, Words};
 use tipcast::engine::record::{entry_extra, push_body, push_gift};
@@ -165,9 +166,15 @@ fn spelled_out(reply: &[String], wanted: &[String], gifts: usize) {
     let (epoch, last): (&str, usize) = (head[0], head[1].parse().unwrap());
     for (n, answer) in wanted[1..].iter().enumerate() {
         let seq = last - gifts + 1 + n;
-        let words: Vec<&str> = answer.split(' ').collect();
-        assert_eq!(words[2..7], ["a", epoch, &seq.to_string(), &format!("{epoch}-{seq}"), "-"], "{answer}");
-        assert!(answer.starts_with('n'), "{answer}");
+        let receipt: Value = serde_json::from_str(answer.strip_prefix('n').unwrap()).unwrap();
+        assert_eq!(
+            (&receipt["status"], &receipt["row"]),
+            (&json!("accepted"), &json!(format!("{epoch}-{seq}")))
+        );
+        assert_eq!(
+            (&receipt["epoch"], &receipt["seq"], &receipt["count"]),
+            (&Value::Null, &Value::Null, &Value::Null)
+        );
     }
 }
 

@@ -14,6 +14,7 @@ on_both_stores!(
     who_does_not_read_it_is_left_out,
     a_row_that_is_taken_back_is_in_the_story_of_each_of_its_gifts,
     who_is_not_remembered_is_unknown,
+    an_entry_that_was_cut_is_lost_to_whom_it_was_not_handed,
 );
 
 async fn story(app: &TestApp, id: &str) -> Value {
@@ -172,4 +173,28 @@ async fn who_is_not_remembered_is_unknown() {
     app.put_policy("show", json!({"idempotency_window_ms": 1_000})).await;
     app.give("show", &gift("a")).await;
     assert_eq!(app.get("/v1/feeds/show/gifts/a").await.status, 200);
+}
+
+async fn an_entry_that_was_cut_is_lost_to_whom_it_was_not_handed() {
+    let app = TestApp::with(&Backing::fresh(), |config| {
+        (config.reports.ledger_max, config.reports.backlog_max) = (100, 200);
+    })
+    .await;
+    app.give("show", &gift("a").by("ann")).await;
+    app.post("/v1/feeds/show/groups/quick/claim", &json!({"consumer": "c", "wait_ms": 0, "max": 1})).await;
+    app.pull(json!({"max": 1, "from": "now"})).await;
+    let seek = app.post("/v1/feeds/show/groups/g/seek", &json!({"to": "start"})).await;
+    assert_eq!(seek.status, 200);
+    let claimed =
+        app.post("/v1/feeds/show/groups/quick/claim", &json!({"consumer": "c", "wait_ms": 0})).await;
+    assert_eq!(claimed.json()["entries"], json!([]));
+    let cursor = seek.json()["cursor"].clone();
+    let acked = app.post("/v1/feeds/show/groups/quick/ack", &json!({"cursors": [cursor]})).await;
+    assert_eq!(acked.json()["acked"], 1);
+    for n in 0..300 {
+        app.give("show", &gift(&format!("more-{n}")).by(&format!("bob-{n}"))).await;
+    }
+    let told = story(&app, "a").await;
+    assert_eq!((&told["status"], &told["entries"]), (&json!("accepted"), &json!([])));
+    assert_eq!(told["readers"], json!([{"kind": "group", "name": "g", "state": "lost"}]));
 }

@@ -1,8 +1,6 @@
 //! What is stored, as JSON: a type for each record, with the names that `lua/` gives its members. Members that nobody knows are
 //! passed over, so that one can be added without a new form.
 
-mod combo;
-mod lock;
+mod receipt;
 
-pub use combo::{ComboGrowth, Sum};
-pub use lock::DedupLock;
+pub use receipt::{GiftReceipt, ReceiptStatus};

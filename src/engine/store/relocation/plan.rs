@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use serde_json::{Map, Value};
+
 use super::super::due::index as due;
 use super::super::keys::{Division, Keys, PARTS_MAX, Part, Shared, owner};
 use super::super::known::epoch_at;
@@ -12,7 +14,6 @@ use super::super::reports::index as jobs;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::stored::Collection;
 use crate::engine::embedded::{Keyspace, Owner};
-use crate::engine::protocol::records::{ComboGrowth, DedupLock};
 
 /// A name, a field or a value in the folder.
 type Bytes<'a> = &'a [u8];
@@ -152,23 +153,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A text that has the end of a window, by the servers' clock. What waits (w) or is in review (v) begins with the time
-    /// on the wall at which it came.
+    /// A record that has the end of a window, by the servers' clock. What waits has none.
     fn window(&self, text: &str) -> Option<String> {
-        if self.epochs.ahead == 0 || matches!(text.split(' ').nth(2), Some("w" | "v")) {
+        if self.epochs.ahead == 0 {
             return None;
         }
-        if let Ok(mut lock) = serde_json::from_str::<DedupLock>(text) {
-            lock.until += self.epochs.ahead;
-            return serde_json::to_string(&lock).ok();
-        }
-        if let Ok(mut combo) = serde_json::from_str::<ComboGrowth>(text) {
-            combo.until += self.epochs.ahead;
-            return serde_json::to_string(&combo).ok();
-        }
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (until, rest) = text.split_at(digits);
-        Some(format!("{}{rest}", until.parse::<i64>().ok()? + self.epochs.ahead))
+        let mut record: Map<String, Value> = serde_json::from_str(text).ok()?;
+        let until = record.get("until")?.as_i64()?;
+        record.insert("until".into(), (until + self.epochs.ahead).into());
+        serde_json::to_string(&record).ok()
     }
 
     /// A feed's state (`lua/feed/common.lua`) in a new epoch: none of its changes leads there, and it began with the move.

@@ -1,6 +1,5 @@
 //! Groups that pull, and dead letters.
 
-use std::fmt::Display;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -19,8 +18,8 @@ use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
 use crate::domain::story::{EntryState, GiftMemory};
 use crate::domain::{
-    Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay, Start,
-    Status, Taken,
+    Answer, Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay,
+    Start, Status, Taken,
 };
 use crate::engine::record::Records;
 use crate::engine::{LISTED, READERS_MAX};
@@ -243,17 +242,6 @@ impl Groups {
         max: usize,
         now: Millis,
     ) -> Result<LedgerPart, Fault> {
-        Ok(self.read_from(feed, from, max, now).await?.0)
-    }
-
-    /// Entries from a place on, as the script takes it, and the number of the first of them.
-    async fn read_from(
-        &self,
-        feed: &FeedId,
-        from: impl Display,
-        max: usize,
-        now: Millis,
-    ) -> Result<(LedgerPart, Cursor), Fault> {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         let mut call = self.runner.timed(&scripts::REPORT_READ, Some(now));
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
@@ -261,8 +249,7 @@ impl Groups {
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let (behind, first): (u64, u64) = (needed(reply.first())?, needed(reply.get(1))?);
         let entries = reply.iter().skip(2).zip(first..).map(|(text, number)| entry(number, text));
-        let part = LedgerPart { entries: entries.collect::<Result<_, _>>()?, behind: Cursor(behind) };
-        Ok((part, Cursor(first)))
+        Ok(LedgerPart { entries: entries.collect::<Result<_, _>>()?, behind: Cursor(behind) })
     }
 
     /// What is remembered of a gift; `window` is the feed's idempotency window.
@@ -280,13 +267,13 @@ impl Groups {
         let at = runner.store_time(&key, now).await?;
         let steady = runner.steady(at);
         let Some(known) = wire::gift_mark(&text, id, (at, steady), window)? else { return Ok(None) };
-        let GiftMark { fate, since, mut is_retracted, refunded } = known;
+        let GiftMark { fate, since, mut is_retracted, refunded, entry } = known;
         let waits_in = match &fate {
             GiftFate::Waits(_) => Some(keys.due(feed)[1].clone()),
             GiftFate::InReview { .. } => Some(keys.reviews(feed)),
             _ => None,
         };
-        let (mut waiting, mut first) = (None, Cursor(0));
+        let mut waiting = None;
         if let Some(key) = waits_in {
             let held: Option<String> =
                 runner.get(&key, redis::cmd("HGET").arg(&key).arg(id.as_str())).await?;
@@ -297,16 +284,15 @@ impl Groups {
                 _ => text.and_then(reviews::read).map(|(_, gift)| gift),
             };
         }
-        if let GiftFate::Taken(answer) = &fate {
-            if let (Some(row), Status::Accepted | Status::Merged) = (&answer.row, answer.status) {
-                let key = keys.retracted(feed);
-                let known: Option<f64> =
-                    runner.get(&key, redis::cmd("ZSCORE").arg(&key).arg(row.as_str())).await?;
-                is_retracted |= known.is_some_and(|until| steady.0 < until as i64);
-            }
-            first = self.read_from(feed, format!("~{}", answer.at.seq), 1, now).await?.1;
+        if let GiftFate::Taken(Answer { row: Some(row), status: Status::Accepted | Status::Merged, .. }) =
+            &fate
+        {
+            let key = keys.retracted(feed);
+            let known: Option<f64> =
+                runner.get(&key, redis::cmd("ZSCORE").arg(&key).arg(row.as_str())).await?;
+            is_retracted |= known.is_some_and(|until| steady.0 < until as i64);
         }
-        Ok(Some(GiftMemory { fate, is_retracted, refunded, at: since, waiting, first }))
+        Ok(Some(GiftMemory { fate, is_retracted, refunded, at: since, waiting, first: entry.map(Cursor) }))
     }
 
     /// What a reader has done with an entry.
@@ -330,6 +316,7 @@ impl Groups {
             }),
             ["pending", attempts] => Some(EntryState::Pending(attempts.parse().map_err(|_| garbled())?)),
             ["acknowledged"] => Some(EntryState::Acknowledged),
+            ["lost"] => Some(EntryState::Lost),
             ["waiting", place, progress] => {
                 let place: usize = place.parse().map_err(|_| garbled())?;
                 let tries = Progress::read(progress).tries_of(cursor, place.checked_sub(1));

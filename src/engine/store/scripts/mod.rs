@@ -69,6 +69,9 @@ pub const LOCK: Part = part!("feed/lock", "lock");
 /// How far a combo has grown.
 pub const COMBO: Part = part!("feed/combo", "combo");
 
+/// What became of a gift, by its id.
+pub const RECEIPT: Part = part!("feed/receipt", "receipt");
+
 /// What stands in front of scripts that take gifts.
 pub const GIFTS: Part = part!("feed/gifts");
 
@@ -109,10 +112,11 @@ pub const LATER: Part = part!("feed/publish_later");
 pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 20] = [
+pub const PARTS: [Part; 21] = [
     COMMON,
     LOCK,
     COMBO,
+    RECEIPT,
     LEDGER,
     REPORT,
     APPEND,
@@ -230,6 +234,7 @@ script!(
         COUNT,
         END,
         COMBO,
+        RECEIPT,
         GIFTS,
         NOW,
         DUE,
@@ -244,14 +249,14 @@ script!(
     SHOW,
     "feed_show",
     "feed/show",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, GIFTS, DUE, FINISH, GUARD],
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE, FINISH, GUARD],
     false
 );
 script!(
     REVIEW,
     "feed_review",
     "feed/review",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, GIFTS, DUE, FINISH, GUARD],
+    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE, FINISH, GUARD],
     true
 );
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", [], true);
@@ -263,7 +268,7 @@ script!(
     [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
     true
 );
-script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [COMMON, DUE], true);
+script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [COMMON, RECEIPT, DUE], true);
 script!(RETRACT, "feed_retract", "feed/retract", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
 script!(
     RETRACT_USER,
@@ -276,7 +281,7 @@ script!(
     RETRACT_GIFT,
     "feed_retract_gift",
     "feed/retract_gift",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
+    [COMMON, RECEIPT, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
     true
 );
 script!(CONTROL, "feed_control", "feed/control", [COMMON], true);

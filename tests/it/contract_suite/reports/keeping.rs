@@ -1,6 +1,7 @@
 //! How much of a ledger is kept, for whom, and that it survives.
 
 use serde_json::json;
+use tipcast::domain::story::EntryState;
 use tipcast::domain::{Ask, Cursor, EntryStatus, Start};
 use tipcast::engine::{ReadWebhook, ReportLimits, Save};
 
@@ -104,6 +105,10 @@ async fn what_is_beyond_the_backlog_is_lost_and_counted(mut t: Case) {
     t.give(&["more"]).await;
     assert_eq!(handed(&t.take("g").await), ["more"]);
     assert_eq!(t.group("g").await.unwrap().lost, view.lost);
+    // What became of an entry that was cut is still known.
+    let group = reader_of("g");
+    assert_eq!(t.state_of(&group, Cursor(first)).await, Some(EntryState::Lost));
+    assert_eq!(t.state_of(&group, Cursor(first + view.lost)).await, Some(EntryState::Acknowledged));
 }
 
 async fn a_webhook_is_told_what_it_lost_before_all_else(mut t: Case) {

@@ -36,6 +36,8 @@ struct Reading {
     lost: u64,
     /// What it is still to be told of: from, to, how many.
     untold: Option<(u64, u64, u64)>,
+    /// What was lost last, announced or not.
+    gone: Option<(u64, u64)>,
     held: BTreeMap<u64, Held>,
     letters: Vec<DeadLetter>,
     again: BTreeMap<u64, Entry>,
@@ -69,6 +71,7 @@ impl Reading {
         for no in gone {
             let (from, to, count) = self.untold.unwrap_or((no, no, 0));
             self.untold = Some((from.min(no), to.max(no), count + 1));
+            self.gone = Some((from.min(no), to.max(no)));
             self.lost += 1;
         }
     }
@@ -210,6 +213,7 @@ impl Ledger {
                 if reading.handed < oldest {
                     let (from, _, count) = reading.untold.unwrap_or((oldest, 0, 0));
                     reading.untold = Some((from, oldest, count + 1));
+                    reading.gone = Some((from, oldest));
                 }
                 reading.held.remove(&oldest);
                 reading.handed = reading.handed.max(oldest);
@@ -303,6 +307,9 @@ impl Reading {
             return Some(EntryState::Pending(held.attempts));
         }
         let again = self.again.keys().position(|no| *no == cursor.0);
+        if again.is_none() && self.gone.is_some_and(|(from, to)| (from..=to).contains(&cursor.0)) {
+            return Some(EntryState::Lost);
+        }
         if again.is_none() && cursor.0 <= self.handed {
             return Some(EntryState::Acknowledged);
         }

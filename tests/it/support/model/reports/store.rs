@@ -124,7 +124,7 @@ impl Model {
                 Seek::To(cursor) => cursor.0.clamp(base, *next),
                 Seek::At(at) => entries.iter().find(|it| it.at >= at).map_or(*next, |it| it.cursor.0),
             };
-            reading.untold = None;
+            (reading.untold, reading.gone) = (None, None);
             reading.held.clear();
             reading.handed = number.saturating_sub(1);
             reading.began = reading.began.min(number);
