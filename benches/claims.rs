@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
-use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis};
+use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis, Policy};
 use tipcast::engine::store::{StoreOptions, scripts};
 use tipcast::engine::{ClaimDrop, DefineDrop, Engine, TickDrop};
 
@@ -87,7 +87,7 @@ fn raw(url: &str, feed: &FeedId, pay: &str, pipeline: u32) -> Option<f64> {
     let key = |what: &str| format!("tc:{{{feed}}}:{what}");
     let keys = ["list", "rows", "hist", "meta", "policy", "due", "drops", "shown", "unpaid"];
     let own = ["claims:r", "holds:r", "units:r"];
-    let policy = "10 combine 5000 0 0 50 86400000 1024";
+    let policy = &serde_json::to_string(&Policy::default()).ok()?;
     let user = "{\"id\":\"c__rand_int__\",\"name\":\"A viewer\"}";
     // The feed is looked at from now on until tomorrow: only the first announcement needs that.
     let looked_at = (Millis::now().0 + 300).to_string();

@@ -133,7 +133,7 @@ local function end_hold(expires, count, user, claim)
       break
     end
   end
-  local forget_at = math.min(now + policy.idempotency_window, MAX_TIME)
+  local forget_at = math.min(now + policy.idempotency_window_ms, MAX_TIME)
   over[#over + 1] = int(forget_at)
   over[#over + 1] = 'x ' .. count .. ' ' .. user .. ' ' .. claim
   heed(forget_at)

@@ -14,8 +14,7 @@
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
 --           changed: when the feed changed last
---   policy  STRING: capacity dedup dedup_window row_ttl delay flush idempotency_window history visibility presence
---           review review_timeout review_default totals time_zone points, "-" where the server's default holds
+--   policy  STRING of JSON: the members of the API's policy that are set for this feed; the rest are the server's
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (drops/stock);
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
@@ -26,7 +25,7 @@
 --                    this. Behind a blank, where it is known, a time by which that process was running for certain
 --   tag              the mark of this call's changes
 --   known_epoch, known_seq, known_tag  the furthest position that the caller's process saw; "" when none
---   default_policy   the server's, as in `policy`
+--   default_policy   the server's, a member for each
 --   idle_ttl         milliseconds after the last change at which the whole feed expires; 0 never
 -- RETURNS an array; its first element is "EPOCH SEQ TAG NOW", where the feed stands afterwards
 -- REFUSES with an error DAMAGED when the policy or meta is there and cannot be read
@@ -63,30 +62,16 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local POLICY_TEXT = '^([%d-]+) ([%a-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%d-]+) ([%a-]+) ([%a-]+)'
-  .. ' ([%a-]+) ([%d-]+) ([%a-]+) (%S+) (%S+) (%S+)$'
-local function policy_of(text)
-  local capacity, dedup, window, ttl, delay, _, idempotency, history, _, _, review, timeout, default =
-    match(ARGV.default_policy, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
-  local own = text and { match(text, POLICY_TEXT) } or {}
-  local function pick(at, default)
-    local value = own[at]
-    return value and value ~= '-' and value or default
-  end
-  if own[1] then
-    capacity, dedup, window, ttl = pick(1, capacity), pick(2, dedup), pick(3, window), pick(4, ttl)
-    delay, idempotency, history = pick(5, delay), pick(7, idempotency), pick(8, history)
-    review, timeout, default = pick(11, review), pick(12, timeout), pick(13, default)
-  end
-  return {
-    capacity = capacity + 0, dedup = dedup, dedup_window = window + 0, row_ttl = ttl + 0, delay = delay + 0,
-    idempotency_window = idempotency + 0, history = history + 0,
-    review = review, review_timeout = timeout + 0, review_default = default,
-  }
+local defaults = cjson.decode(ARGV.default_policy)
+-- The policy with these members set, JSON or nothing; nothing where that cannot be read.
+local function policy_with(text)
+  if not text then return defaults end
+  local is_whole, set = pcall(cjson.decode, text)
+  return is_whole and type(set) == 'table' and setmetatable(set, { __index = defaults }) or nil
 end
+local policy = policy_with(overrides)
 -- What is there and cannot be read is neither guessed nor written over.
-if overrides and not match(overrides, POLICY_TEXT) then return redis.error_reply('DAMAGED a policy') end
-local policy = policy_of(overrides)
+if not policy then return redis.error_reply('DAMAGED a policy') end
 
 local epoch, seq, tag, covered, expiry, born, idle_before = false, 0, '0', 0, false, false, '0'
 local seq_text = '0' -- seq as text
@@ -185,8 +170,8 @@ end
 
 -- A row that changes now: when its time will be over, as the row spells it.
 local function expiry_of_row()
-  if policy.row_ttl == 0 then return '0' end
-  local at = math.min(now + policy.row_ttl, MAX_TIME)
+  if policy.row_ttl_ms == 0 then return '0' end
+  local at = math.min(now + policy.row_ttl_ms, MAX_TIME)
   if not expiry or at < expiry then expiry = at end
   return int(at)
 end

@@ -22,7 +22,7 @@ local GRACE = 60000
 local receipts, combos, locks = {}, {}, {}
 -- What the last gift added to its row, "UNITS:AMOUNT:CURRENCY"; and whether it met a combo that has ended.
 local part, ended
-local id_until, lock_begin = math.min(steady + policy.idempotency_window, MAX_TIME), false
+local id_until, lock_begin = math.min(steady + policy.idempotency_window_ms, MAX_TIME), false
 -- The letters by which entries of the ledger spell what became of a gift.
 local LETTERS = { accepted = 'a', merged = 'm', suppressed = 's', denied = 'n' }
 
@@ -179,8 +179,8 @@ local function publish_locked(gift)
     if count then status, row = 'merged', id end
   end
   if not count then status, row = start_row(gift) end
-  if policy.dedup_window > 0 then
-    lock_begin = lock_begin or lock.before_row(math.min(steady + policy.dedup_window, MAX_TIME), born)
+  if policy.dedup_window_ms > 0 then
+    lock_begin = lock_begin or lock.before_row(math.min(steady + policy.dedup_window_ms, MAX_TIME), born)
     locks[gift.lock_key] = lock_begin .. row .. lock.AFTER_ROW
   end
   return status, row, count
@@ -223,7 +223,7 @@ end
 -- Writes receipts, combos and locks; after `commit`. Only then the number of an entry is known.
 local function remember()
   local call = redis.call
-  local id_px, lock_px = int(policy.idempotency_window + GRACE), int(policy.dedup_window + GRACE)
+  local id_px, lock_px = int(policy.idempotency_window_ms + GRACE), int(policy.dedup_window_ms + GRACE)
   for key, it in pairs(receipts) do
     local text = it.text
     if it.nth then text = string.sub(text, 1, -2) .. ',"entry":' .. int(first_entry() + it.nth - 1) .. '}' end

@@ -51,7 +51,7 @@ end
 -- scheduled in front of it, and a refusal must not cost a walk past them. Looked up once for all gifts of a call.
 local function first_in_review()
   if not reviews_new.first then
-    reviews_new.first = now + policy.review_timeout
+    reviews_new.first = now + policy.review_timeout_ms
     local part = call('ZRANGE', DUE, '0', '255', 'WITHSCORES')
     for n = #part - 1, 1, -2 do
       if match(part[n], '^%d+ r') then reviews_new.first = math.min(reviews_new.first, tonumber(part[n + 1])) end
@@ -63,16 +63,16 @@ end
 local function hold(gift, unready)
   reviews_count = reviews_count or call('HLEN', REVIEWS)
   if reviews_count >= REVIEWS_MAX then return 'F' .. int(math.max(first_in_review() - now, 0)) end
-  local expires, text, show, deliver = now + policy.review_timeout, gift.own, gift.show, nil
+  local expires, text, show, deliver = now + policy.review_timeout_ms, gift.own, gift.show, nil
   if unready(expires, text) then return '' end
   if show == '' then
-    deliver = now + policy.delay
+    deliver = now + policy.delay_ms
   elseif string.sub(show, 1, 1) == '+' then
     deliver = now + tonumber(string.sub(show, 2))
   else
     deliver = tonumber(show) or now
   end
-  local id = match(text, '^[^\n]+')
+  local id = cjson.decode(text).id
   due_add(expires, 'r', id)
   reviews_count = reviews_count + 1
   reviews_new[#reviews_new + 1] = id

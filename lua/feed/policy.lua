@@ -1,40 +1,23 @@
--- policy: changes a feed's overrides. Another capacity trims at once and takes a seq (a reset),
+-- policy: changes what is set for a feed. Another capacity trims at once and takes a seq (a reset),
 -- unless nobody wrote to the feed yet.
 --
 -- KEYS list rows hist meta policy count
--- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel how change
---     how: "replace" (PUT) or "merge" (PATCH)
---     change: as in `policy`; "-" where it says nothing
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel saw new counts
+--     saw: what `policy` held when the caller made the new one, "" for nothing
+--     new: what it is to hold; "" when nothing is set
+--     counts: "" when totals, time_zone and points are as they were; else "1" when it sets totals, or "0"
 -- DATA writes
--- RETURNS the header, then the overrides now in force, as in `policy`
--- REFUSES nothing
+-- RETURNS the header
+-- REFUSES with "", "again": it holds something else than the caller saw
 
+if ARGV.saw ~= (overrides or '') then return { '', 'again' } end
 settle()
-local new = { match(ARGV.change, POLICY_TEXT) }
-if overrides then
-  for i, own in ipairs({ match(overrides, POLICY_TEXT) }) do
-    -- Who may see the feed (9) is never reset by what does not name it.
-    if new[i] == '-' and (i == 9 or ARGV.how == 'merge') then new[i] = own end
-  end
-end
-local text = concat(new, ' ')
-policy = policy_of(text)
+local new = ARGV.new ~= '' and ARGV.new or nil
+policy = policy_with(new)
 resize()
 if covered < seq - policy.history then covered = seq - policy.history end
-commit(text)
-if not string.find(text, '[^- ]') then
-  call('DEL', KEYS.policy)
-else
-  call('SET', KEYS.policy, text)
-end
+commit(ARGV.new)
+if new then call('SET', KEYS.policy, new) else call('DEL', KEYS.policy) end
 -- Whatever counts is settled anew before the next gift; whoever changed the policy does that right away.
-local own = overrides and { match(overrides, POLICY_TEXT) } or {}
-local counts_anew = false
-for i = 14, 16 do
-  local was, is = own[i] or '-', new[i]
-  counts_anew = counts_anew or was ~= is
-end
-if counts_anew and (strings[4] or new[14] ~= 'off' and new[14] ~= '-') then
-  call('SET', KEYS.count, '?')
-end
-return { header(), text }
+if ARGV.counts == '1' or ARGV.counts == '0' and strings[4] then call('SET', KEYS.count, '?') end
+return { header() }

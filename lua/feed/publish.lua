@@ -43,23 +43,17 @@ local function publish_usual()
     if change and match(change, '^%d+ (%d+) ') ~= ARGV.known_tag then return nil end
   end
 
-  local shown_most, dedup, window, remembered, history, review, totals =
-    match(ARGV.default_policy, '^(%d+) (%a+) (%d+) 0 0 %d+ (%d+) (%d+) %S+ %S+ (%a+) %S+ %S+ (%S+) %S+ %S+$')
-  if not shown_most or not counting and totals ~= 'off' then return nil end
+  local defaults, is_whole, policy = cjson.decode(ARGV.default_policy), true, nil
+  policy = defaults
   if own then
-    local most, how, own_window, own_remembered, own_history, own_review = match(own,
-      '^([%d-]+) ([%a-]+) ([%d-]+) [-0] [-0] [%d-]+ ([%d-]+) ([%d-]+) ?[%a-]* ?[%a-]* ?([%a-]*) ?[%d-]* ?[%a-]* ?%S* ?%S* ?%S*$')
-    if not most then return nil end
-    if most ~= '-' then shown_most = most end
-    if how ~= '-' then dedup = how end
-    if own_window ~= '-' then window = own_window end
-    if own_remembered ~= '-' then remembered = own_remembered end
-    if own_history ~= '-' then history = own_history end
-    if own_review ~= '' and own_review ~= '-' then review = own_review end
+    is_whole, policy = pcall(cjson.decode, own)
+    if not is_whole or type(policy) ~= 'table' then return nil end
+    setmetatable(policy, { __index = defaults })
   end
-  if shown_most ~= capacity or review == 'all' then return nil end
-  window, remembered, history, shown_most = window + 0, remembered + 0, history + 0, shown_most + 0
-  local locks = dedup ~= 'off'
+  if not counting and #defaults.totals > 0 or policy.review == 'all' or policy.row_ttl_ms > 0 or policy.delay_ms > 0 then return nil end
+  if policy.capacity ~= capacity + 0 then return nil end
+  local window, remembered, shown_most, review = policy.dedup_window_ms, policy.idempotency_window_ms, policy.capacity, policy.review
+  local locks = policy.dedup ~= 'off'
 
   local time, steady = match(ARGV.now, '^(%S+) ?(%d*)$')
   if time == '-' then
@@ -190,7 +184,7 @@ local function publish_usual()
   if gone[1] then call('HDEL', KEYS.rows, unpack(gone)) end
   call('HSET', KEYS.rows, unpack(rows))
   local last = seq + gifts
-  if covered < last - history then covered = last - history end
+  if covered < last - policy.history then covered = last - policy.history end
   local keep = last - covered
   if keep == 0 then
     call('DEL', KEYS.hist)

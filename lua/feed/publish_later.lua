@@ -19,7 +19,7 @@ local function schedule(gift, at)
   end
   local text = gift.own
   if unready(at, text) then return '' end
-  due_add(at, 'g', match(text, '^[^\n]+'), text)
+  due_add(at, 'g', cjson.decode(text).id, text)
   gifts_waiting = gifts_waiting + 1
   return 'n' .. keep_receipt(gift, { status = 'scheduled', since = now, due_at = at })
 end
@@ -27,7 +27,7 @@ end
 local answers = take_all(schedule, guards and function(n, gift)
   return judge_gift(string.sub(ARGV.blocked_everywhere, n, n) == '1', gift, unready)
 end)
-if unregistered then return { '', 'register', int(unregistered), int(policy.delay) } end
+if unregistered then return { '', 'register', int(unregistered), int(policy.delay_ms) } end
 local not_yet = finish()
 if not_yet then return not_yet end
 if guards then commit_reviews() end

@@ -11,9 +11,9 @@ for n = 1, GIFT_COUNT do gifts[n] = gift_at(n) end
 -- When a gift is to be shown; nothing when that is now.
 local function due_of(gift)
   local show, at = gift.show, nil
-  if show == '-' or show == '' and policy.delay == 0 then return nil end
+  if show == '-' or show == '' and policy.delay_ms == 0 then return nil end
   if show == '' then
-    at = now + policy.delay
+    at = now + policy.delay_ms
   elseif string.sub(show, 1, 1) == '+' then
     at = now + tonumber(string.sub(show, 2))
   else

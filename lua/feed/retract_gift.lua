@@ -28,8 +28,8 @@ if it.status == 'scheduled' then
   if not score then return { header(), '0' } end
   due_remove(member, id)
   commit('=')
-  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window, MAX_TIME), score)
-  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window + 60000))
+  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window_ms, MAX_TIME), score)
+  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window_ms + 60000))
   due_commit()
   return { header(), '1', '0', '-' }
 end

@@ -99,7 +99,7 @@ end
 -- Writes which rows were taken back; after `commit`.
 local function retracted_commit()
   if #whole == 0 then return end
-  local known = math.max(KEEP_GIFTS, policy.idempotency_window)
+  local known = math.max(KEEP_GIFTS, policy.idempotency_window_ms)
   for _, id in ipairs(whole) do call('ZADD', RETRACTED, til(known), id) end
   call('ZREMRANGEBYRANK', RETRACTED, '0', int(-1 - ROWS_MAX))
   call('PEXPIRE', RETRACTED, int(known))

@@ -12,7 +12,7 @@
 --     gift: its id
 --     reason: why it is taken back, as JSON, or ""
 --     head, body, extra, rest: twice the same gift, as it is and masked
---     rest: its gifter, and its record as it waits for its own time; that of the masked one has "masked" as its last line
+--     rest: its gifter, and its record as it waits for its own time
 -- DATA writes, always
 -- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
 --   remembered of its id or ""
@@ -69,7 +69,7 @@ local function decide()
     answer = deny()
   elseif deliver and deliver > now then
     local since = tonumber(ARGV.looked_at)
-    if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay) } end
+    if not since or deliver < since then return { '', 'register', int(deliver), int(policy.delay_ms) } end
     due_add(deliver, 'g', GIFT, gift.own)
     answer = keep_receipt(gift, { status = 'scheduled', decision = action, since = now, due_at = deliver })
   else

@@ -18,8 +18,8 @@ end
 due_remove(member, ARGV.gift)
 commit('=')
 if it then
-  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window, MAX_TIME), score)
-  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window + 60000))
+  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window_ms, MAX_TIME), score)
+  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window_ms + 60000))
 end
 due_commit()
 return { header(), 'cancelled', int(score) }

@@ -37,7 +37,7 @@ local added, took_back, left_new, told_new = {}, false, false, {}
 -- What is to be answered instead, before any gift is looked at.
 count_gate = function()
   local stale = strings[9] and (not count_open or now < count_open + 0 or now >= count_until + 0)
-  if stale or not strings[9] and match(ARGV.default_policy, ' (%S+) %S+ %S+$') ~= 'off' then return { '', 'count', time } end
+  if stale or not strings[9] and #defaults.totals > 0 then return { '', 'count', time } end
 end
 
 local PART = '^(%S+) (%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) ?(.*)$'
@@ -125,7 +125,7 @@ local function count(units, amount, currency, flag, user, person, row)
     if amount ~= '' then p.amount, p.currency = amount, currency end
     parts_move(row, user, p, 1)
   end
-  local keep = math.max(math.min(count_keep + 0, now + KEEP_GIFTS), now + policy.idempotency_window)
+  local keep = math.max(math.min(count_keep + 0, now + KEEP_GIFTS), now + policy.idempotency_window_ms)
   keep = math.min(keep, MAX_TIME)
   return span .. ' ' .. counted .. ' ' .. user, keep
 end

@@ -1,5 +1,6 @@
 //! One gift event, as a producer sends it (contract section 1).
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::json::{self, Fault, Field, Item, Json, Object, Refused};
@@ -9,7 +10,7 @@ use super::{Fingerprint, GiftId, Millis, Trace, currency, text};
 pub const MAX_DELAY_MS: u64 = super::limits::DELAY_MS.1;
 
 /// The person who sent a gift.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
     /// The producer's id of the user, 1–64 bytes, any content.
     pub id: String,
@@ -22,7 +23,7 @@ pub struct Person {
 }
 
 /// What was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GiftKind {
     /// The producer's id of the kind of gift, 1–64 bytes, any content.
     pub id: String,
@@ -33,7 +34,7 @@ pub struct GiftKind {
 }
 
 /// What an event is worth, in minor units of a currency.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// Minor units, 0…2^53−1.
     pub amount: u64,
@@ -42,7 +43,7 @@ pub struct Value {
 }
 
 /// An explicit combo: frames of one run of the same gift, with a cumulative count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComboMark {
     /// The run's id, 1–128 bytes, any content.
     pub id: String,
@@ -53,7 +54,8 @@ pub struct ComboMark {
 }
 
 /// When to show a gift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Show {
     /// The feed's policy decides.
     ByPolicy,
@@ -64,7 +66,10 @@ pub enum Show {
 }
 
 /// A gift event that keeps every rule of the contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// As serde writes it a gift is stored while it waits, and not as a producer's JSON: what was accepted once must not be refused
+/// by a rule that is stricter later, and keeps the fingerprint that it had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gift {
     /// The event's identity.
     pub id: GiftId,
@@ -93,6 +98,11 @@ pub struct Gift {
     /// What makes the same `id` with another payload a conflict. The id itself is not in it.
     pub fingerprint: Fingerprint,
     /// The step of a trace that brought it, where traces are recorded. No part of what was sent: a retry has another.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        default,
+        deserialize_with = "super::trace::read_or_none"
+    )]
     pub trace: Option<Trace>,
 }
 

@@ -45,6 +45,13 @@ impl serde::Serialize for Millis {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Millis {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+        Millis::parse(&text).ok_or_else(|| serde::de::Error::custom("not a time"))
+    }
+}
+
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.0.div_euclid(1000);

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use serde::Deserialize;
 
 use super::ids::BadName;
 
@@ -182,6 +183,17 @@ impl FromStr for Trace {
         let (step, state) = text.split_once(' ').unwrap_or((text, ""));
         Ok(Trace { step: step.parse()?, state: TraceState::read([state].into_iter()) })
     }
+}
+
+impl serde::Serialize for Trace {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// Reads what was stored. A trace that cannot be read is nothing that a gift may be lost for.
+pub(super) fn read_or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Trace>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.and_then(|text| text.parse().ok()))
 }
 
 impl From<TraceParent> for Trace {

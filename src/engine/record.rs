@@ -1,4 +1,4 @@
-//! Rows, changes and waiting gifts as lines of text: how engines store them.
+//! Rows and changes as lines of text: how engines store them.
 //!
 //! One field a line, a fixed number of lines per kind, so records stand one after another without
 //! lengths. JSON fragments hold no raw control character and names keep to their alphabets, so no
@@ -15,11 +15,9 @@ use crate::domain::{
 };
 
 mod entry;
-mod gift;
 mod tally;
 
 pub use entry::{entry_extra, trace_mark};
-pub use gift::push_gift;
 pub use tally::push_goal;
 
 /// Appends nine of the lines of a row: those that `gift` gives the row it starts, whose combo has `key`; of a combo with the

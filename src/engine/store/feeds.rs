@@ -15,13 +15,20 @@ use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::slots::slot_of_tag;
 use super::topics::Topics;
+use super::totals::{is_again, policy_moves};
 use super::wire::{self, Garbled};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
-use crate::domain::{Answer, Drops, FeedId, Gift, Millis, Outcome, Policy, Position, RowId, Status};
-use crate::engine::record::{Records, entry_extra, push_gift};
+use crate::domain::{
+    Answer, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId, Status,
+};
+use crate::engine::protocol::records::WaitingGift;
+use crate::engine::record::{Records, entry_extra};
 use crate::engine::redis::subscriber::PATIENCE;
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
+
+/// Of as many changes of one policy at the same time the last is through by then: one of them is, each time that all of them try.
+const CHANGES_AT_ONCE: usize = 100;
 
 /// Feeds asked for in one trip when they are compared.
 const HEADS: usize = 512;
@@ -104,11 +111,8 @@ impl Feeds {
         call.arg("blocked_everywhere", everywhere);
         call.arg("may_wait", self.runner.options.scheduled_max);
         for gift in gifts {
-            let mut record = String::new();
             // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
-            if ready.due_since.is_some() {
-                push_gift(&mut record, gift);
-            }
+            let record = ready.due_since.map(|_| WaitingGift::text(gift, false)).unwrap_or_default();
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
             call.item(keys, wire::gift_args(gift, entry_extra(gift), &wire::gifter(&gift.user), &record));
         }
@@ -129,10 +133,7 @@ impl Feeds {
     }
 
     pub async fn policy(&self, feed: &FeedId) -> Result<Policy, Fault> {
-        // MGET, as the scripts do: a key of another type is no policy.
-        let key = self.runner.keys.policy(feed);
-        let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
-        Ok(self.runner.with_overrides(texts.first().and_then(Option::as_deref).unwrap_or_default())?)
+        Ok(self.runner.with_overrides(&self.runner.overrides(feed).await?)?)
     }
 
     pub async fn set_policy(
@@ -141,21 +142,39 @@ impl Feeds {
         change: &PolicyChange,
         now: Millis,
     ) -> Result<Policy, Fault> {
-        let (how, patch) = match change {
-            PolicyChange::Replace(patch) => ("replace", patch),
-            PolicyChange::Merge(patch) => ("merge", patch),
-        };
-        let mut call = self.runner.feed_call(&scripts::POLICY, feed);
-        let [count, ..] = self.runner.keys.counted(feed);
-        call.key("count", count).arg("how", how).arg("change", wire::overrides(patch));
-        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
-        let policy = self.runner.with_overrides(reply.text(0)?)?;
-        // What it says about counting holds from now on; whoever dies here leaves that to the next gift.
-        if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
-            self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
-            self.rounds.totals.learn(feed, !policy.totals.is_empty());
+        for _ in 0..CHANGES_AT_ONCE {
+            let saw = self.runner.overrides(feed).await?;
+            let old = wire::read_overrides(&saw)?;
+            let new = match change {
+                PolicyChange::Replace(patch) => old.replaced(patch),
+                PolicyChange::Merge(patch) => old.merged(patch),
+            };
+            let text = match new == PolicyPatch::default() {
+                true => String::new(),
+                false => serde_json::to_string(&new).map_err(|error| Fault::data(error.to_string()))?,
+            };
+            let rules = |patch: &PolicyPatch| (patch.totals, patch.time_zone.clone(), patch.points.clone());
+            let counts = match new.totals.is_some_and(|totals| !totals.is_empty()) {
+                _ if rules(&new) == rules(&old) => "",
+                true => "1",
+                false => "0",
+            };
+            let mut call = self.runner.feed_call(&scripts::POLICY, feed);
+            let [count, ..] = self.runner.keys.counted(feed);
+            call.key("count", count).arg("saw", &saw).arg("new", &text).arg("counts", counts);
+            let reply = self.runner.run_feed(call, feed, Some(now)).await?;
+            if is_again(&reply) {
+                continue;
+            }
+            let policy = self.runner.with_overrides(&text)?;
+            // What it says about counting holds from now on; whoever dies here leaves that to the next gift.
+            if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
+                self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
+                self.rounds.totals.learn(feed, !policy.totals.is_empty());
+            }
+            return Ok(policy);
         }
-        Ok(policy)
+        Err(policy_moves())
     }
 
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {

@@ -10,7 +10,8 @@ use super::wire::{self, Garbled};
 use crate::domain::json::push_string;
 use crate::domain::review::ReviewNote;
 use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
-use crate::engine::record::{Records, entry_extra, push_gift};
+use crate::engine::protocol::records::WaitingGift;
+use crate::engine::record::entry_extra;
 
 /// What was done with a gift in review.
 pub(super) struct Done {
@@ -37,7 +38,7 @@ impl Done {
 /// What `reviews` holds of a gift, without its first line.
 pub(super) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
     let (note, record) = text.split_once('\n')?;
-    Some((note.parse().ok()?, Records::new(record).gift()?))
+    Some((note.parse().ok()?, WaitingGift::read(record)?.gift.into_owned()))
 }
 
 /// What becomes of a gift in review.
@@ -152,22 +153,17 @@ impl Reviews {
         let mut text = String::new();
         reason.iter().for_each(|reason| push_string(&mut text, reason));
         call.arg("decision", decision).arg("reason", text);
-        let mut record = String::new();
-        push_gift(&mut record, gift);
         let masked = MaskedGift::of(gift);
-        for (shown, record, extra, gifter) in [
-            (gift, record.clone(), entry_extra(gift), wire::gifter(&gift.user)),
-            (&masked.shown, format!("{record}{MASKED}\n"), masked.extra, wire::unranked(&gift.user)),
+        for (shown, is_masked, extra, gifter) in [
+            (gift, false, entry_extra(gift), wire::gifter(&gift.user)),
+            (&masked.shown, true, masked.extra, wire::unranked(&gift.user)),
         ] {
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            call.item(keys, wire::gift_args(shown, extra, &gifter, &record));
+            call.item(keys, wire::gift_args(shown, extra, &gifter, &WaitingGift::text(gift, is_masked)));
         }
         call
     }
 }
-
-/// The last line of what is kept of a scheduled gift that is to be shown masked.
-pub(super) const MASKED: &str = "masked";
 
 /// A gift as it is shown masked, and entered as it was given.
 pub(super) struct MaskedGift {

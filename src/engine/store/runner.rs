@@ -61,7 +61,7 @@ impl Runner {
     pub fn new(options: StoreOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
         let damaged = Damaged::new(options.metrics.clone());
         Runner {
-            defaults: wire::policy(&options.defaults),
+            defaults: serde_json::to_string(&options.defaults).unwrap_or_default(),
             options,
             keys,
             place,
@@ -223,11 +223,16 @@ impl Runner {
         Ok(Millis(seconds * 1_000 + micros / 1_000))
     }
 
+    /// What is set of a feed's policy, as it is stored; "" for nothing.
+    pub async fn overrides(&self, feed: &FeedId) -> Result<String, Fault> {
+        // MGET, as the scripts do: a key of another type is no policy.
+        let key = self.keys.policy(feed);
+        let texts: Vec<Option<String>> = self.get(&key, redis::cmd("MGET").arg(&key)).await?;
+        Ok(texts.into_iter().next().flatten().unwrap_or_default())
+    }
+
     /// The policy of a feed with these overrides; an empty text is none.
     pub fn with_overrides(&self, text: &str) -> Result<Policy, Garbled> {
-        if text.is_empty() {
-            return Ok(self.options.defaults.clone());
-        }
         Ok(self.options.defaults.with(&wire::read_overrides(text)?))
     }
 }

@@ -35,9 +35,7 @@ impl Rounds {
             };
             let mut ready = Ready::default();
             for _ in 0..AGAIN {
-                let key = self.runner.keys.policy(feed);
-                let texts: Vec<Option<String>> = self.runner.get(&key, redis::cmd("MGET").arg(&key)).await?;
-                let saw = texts.into_iter().next().flatten().unwrap_or_default();
+                let saw = self.runner.overrides(feed).await?;
                 let policy = self.runner.with_overrides(&saw)?;
                 let call = |_: &Ready| self.tally_call(feed, action, (&saw, &policy), clock);
                 // More than one run adds up at a time is run again and again.
@@ -58,7 +56,7 @@ impl Rounds {
                 let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
                 return Ok(Tallied { now: *now, next, texts: reply.texts.into_iter().skip(1).collect() });
             }
-            Err(Fault::stay("the feed's policy changes faster than it is read"))
+            Err(policy_moves())
         })
     }
 
@@ -219,8 +217,17 @@ fn goal(text: &str) -> Result<GoalView, Garbled> {
     Records::new(text).goal().and_then(|(_, view)| view).ok_or(Garbled("a goal"))
 }
 
+/// Of a feed whose policy was another each time that it was to be used.
+pub(super) fn policy_moves() -> Fault {
+    Fault::stay("the feed's policy changes faster than it is read")
+}
+
+/// Whether the script refused because what the caller saw before is another by now.
+pub(super) fn is_again(reply: &Reply) -> bool {
+    reply.mark.is_none() && reply.texts.get(1).is_some_and(|text| text == "again")
+}
+
 /// The store's time, when the call is to be made anew.
 fn again(reply: &Reply) -> Option<Millis> {
-    let is_refused = reply.mark.is_none() && reply.texts.get(1).is_some_and(|text| text == "again");
-    is_refused.then(|| reply.texts.get(2)?.parse().ok().map(Millis)).flatten()
+    is_again(reply).then(|| reply.texts.get(2)?.parse().ok().map(Millis)).flatten()
 }

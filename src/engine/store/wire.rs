@@ -8,9 +8,8 @@ use super::faults::Fault;
 use super::known::Mark;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
-    Answer, Change, Controls, Dedup, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome,
-    Person, Policy, PolicyPatch, Position, ReviewDefault, ReviewMode, Row, Show, TellPresence, Visibility,
-    row,
+    Answer, Change, Controls, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome, Person,
+    PolicyPatch, Position, Row, Show, row,
 };
 use crate::engine::EngineError;
 use crate::engine::protocol::records::GiftReceipt;
@@ -135,83 +134,12 @@ pub(super) fn read_message(text: &str) -> Read<Message> {
     Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, new_policy })
 }
 
-/// A whole policy as the scripts read it.
-pub(super) fn policy(policy: &Policy) -> String {
-    let Policy { capacity, dedup, dedup_window_ms, row_ttl_ms, delay_ms, flush_ms, .. } = policy;
-    let Policy { idempotency_window_ms, history, visibility, presence, .. } = policy;
-    let Policy { review, review_timeout_ms, review_default, .. } = policy;
-    let (review, review_default) = (review.as_str(), review_default.as_str());
-    let (dedup, visibility, presence) = (dedup.as_str(), visibility.as_str(), presence.as_str());
-    let rules = policy.rules();
-    format!(
-        "{capacity} {dedup} {dedup_window_ms} {row_ttl_ms} {delay_ms} {flush_ms} {idempotency_window_ms} {history} \
-         {visibility} {presence} {review} {review_timeout_ms} {review_default} {rules}"
-    )
-}
-
-/// Overrides as the scripts read and keep them.
-pub(super) fn overrides(patch: &PolicyPatch) -> String {
-    let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
-    [
-        number(patch.capacity),
-        patch.dedup.map_or("-", Dedup::as_str).to_owned(),
-        number(patch.dedup_window_ms),
-        number(patch.row_ttl_ms),
-        number(patch.delay_ms),
-        number(patch.flush_ms),
-        number(patch.idempotency_window_ms),
-        number(patch.history),
-        patch.visibility.map_or("-", Visibility::as_str).to_owned(),
-        patch.presence.map_or("-", TellPresence::as_str).to_owned(),
-        patch.review.map_or("-", ReviewMode::as_str).to_owned(),
-        number(patch.review_timeout_ms),
-        patch.review_default.map_or("-", ReviewDefault::as_str).to_owned(),
-        patch.totals.map_or("-".to_owned(), |it| it.to_string()),
-        patch.time_zone.as_ref().map_or("-".to_owned(), |it| it.to_string()),
-        patch.points.as_ref().map_or("-".to_owned(), |it| it.to_string()),
-    ]
-    .join(" ")
-}
-
-/// See [`overrides`].
+/// What is set of a feed's policy; an empty text is nothing.
 pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
-    const WHAT: Garbled = Garbled("a policy");
-    let parts: Vec<&str> = text.split(' ').collect();
-    let [capacity, dedup, window, ttl, delay, flush, idempotency, history, ref words @ ..] = parts[..] else {
-        return Err(WHAT);
-    };
-    if words.len() != 8 {
-        return Err(WHAT);
+    if text.is_empty() {
+        return Ok(PolicyPatch::default());
     }
-    let word = |at: usize| Some(words[at]).filter(|word| *word != "-");
-    let number = |text: &str| match text {
-        "-" => Ok(None),
-        n => n.parse().map(Some).map_err(|_| WHAT),
-    };
-    Ok(PolicyPatch {
-        capacity: number(capacity)?,
-        dedup: match dedup {
-            "-" => None,
-            "combine" => Some(Dedup::Combine),
-            "drop" => Some(Dedup::Drop),
-            "off" => Some(Dedup::Off),
-            _ => return Err(WHAT),
-        },
-        dedup_window_ms: number(window)?,
-        row_ttl_ms: number(ttl)?,
-        delay_ms: number(delay)?,
-        flush_ms: number(flush)?,
-        idempotency_window_ms: number(idempotency)?,
-        history: number(history)?,
-        visibility: word(0).map(str::parse).transpose().map_err(|_| WHAT)?,
-        presence: word(1).map(|word| TellPresence::of(word).ok_or(WHAT)).transpose()?,
-        review: word(2).map(str::parse).transpose().map_err(|_| WHAT)?,
-        review_timeout_ms: word(3).map(str::parse).transpose().map_err(|_| WHAT)?,
-        review_default: word(4).map(str::parse).transpose().map_err(|_| WHAT)?,
-        totals: word(5).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
-        time_zone: word(6).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
-        points: word(7).map(|word| word.parse().map_err(|_| WHAT)).transpose()?,
-    })
+    serde_json::from_str(text).map_err(|_| Garbled("a policy"))
 }
 
 /// A gift's ARGV, as `lua/feed/gifts.lua` lists them. `own` is what the script needs of it besides.
@@ -342,24 +270,6 @@ mod tests {
     use crate::domain::Op;
 
     #[test]
-    fn overrides_survive_being_written_and_read() {
-        let patch = PolicyPatch {
-            capacity: Some(3),
-            dedup: Some(Dedup::Off),
-            presence: Some(TellPresence::Count),
-            ..PolicyPatch::default()
-        };
-        assert_eq!(overrides(&patch), "3 off - - - - - - - count - - - - - -");
-        assert_eq!(read_overrides(&overrides(&patch)), Ok(patch));
-        assert!(read_overrides("1 2 3").is_err());
-        let private = PolicyPatch { visibility: Some(Visibility::Private), ..PolicyPatch::default() };
-        assert_eq!(overrides(&private), "- - - - - - - - private - - - - - - -");
-        assert_eq!(read_overrides(&overrides(&private)), Ok(private));
-        assert!(read_overrides("- - - - - - - - private").is_err());
-        assert!(read_overrides("- - - - - - - - secret - - - - - - -").is_err());
-    }
-
-    #[test]
     fn a_message_is_read_line_by_line() {
         let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
         let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
@@ -368,6 +278,6 @@ mod tests {
         let Op::Add(row) = &message.changes[0].op else { panic!() };
         assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
         assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
-        assert!(read_message("live 0 0\n- - - - - - - 5 - - - - - - - -\n").unwrap().new_policy);
+        assert!(read_message("live 0 0\n{\"history\":5}\n").unwrap().new_policy);
     }
 }

@@ -454,7 +454,7 @@ pub struct GiftStoryReader {
     /// group, or webhook.
     kind: String,
     name: String,
-    /// waiting, pending, acknowledged or dead.
+    /// waiting, pending, acknowledged, dead or lost.
     state: String,
     /// How often it was handed out or sent.
     attempts: Option<u64>,

@@ -8,7 +8,8 @@ use crate::support::dice::{Dice, seeds};
 use serde_json::Value;
 use tipcast::domain::{Show, row};
 use tipcast::engine::embedded::{Changes, Keyspace, Reply, Room, ScriptHost, ScriptText, Words};
-use tipcast::engine::record::{entry_extra, push_body, push_gift};
+use tipcast::engine::protocol::records::WaitingGift;
+use tipcast::engine::record::{entry_extra, push_body};
 use tipcast::engine::store::scripts;
 
 /// A key's type, content and milliseconds to live.
@@ -102,9 +103,8 @@ fn gift_args(gift: &Gift) -> [String; 4] {
         };
         head = format!("{head} {show} {}", combo.as_deref().unwrap_or_default());
     }
-    let (mut body, mut record) = (String::new(), String::new());
+    let (mut body, record) = (String::new(), WaitingGift::text(gift, false));
     push_body(&mut body, gift, combo.as_deref().unwrap_or_default());
-    push_gift(&mut record, gift);
     let gifter = format!("{} {}", if gift.user.anonymous { '-' } else { 'r' }, gift.user.id);
     [head, body, entry_extra(gift), format!("{} {gifter}{record}", gifter.len())]
 }
@@ -272,25 +272,29 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
             command.exec(&mut server.connect()).unwrap();
         };
         let counts = dice.one_in(2);
-        let default = format!(
-            "{} {} 5000 {} 0 50 {} {} public off {} 60000 mask {} UTC off",
-            dice.of(&[1, 2, 5, 10]),
-            dice.of(&["off", "combine", "drop"]),
-            dice.of(&[0, 0, 0, 0, 0, 0, 0, 2_000]),
-            dice.of(&[86_400_000, 60_000]),
-            dice.of(&[0, 1, 7, 40, 1_024]),
-            dice.of(&["off", "off", "off", "off", "messages", "messages", "all"]),
-            if counts || dice.one_in(12) { "all" } else { "off" },
-        );
+        let default = json!({
+            "capacity": dice.of(&[1, 2, 5, 10]), "dedup": dice.of(&["off", "combine", "drop"]), "dedup_window_ms": 5_000,
+            "row_ttl_ms": dice.of(&[0, 0, 0, 0, 0, 0, 0, 2_000]), "delay_ms": 0, "flush_ms": 50,
+            "idempotency_window_ms": dice.of(&[86_400_000, 60_000]), "history": dice.of(&[0, 1, 7, 40, 1_024]),
+            "review": dice.of(&["off", "off", "off", "off", "messages", "messages", "all"]),
+            "review_timeout_ms": 60_000, "review_default": "mask",
+            "totals": if counts || dice.one_in(12) { json!(["session"]) } else { json!([]) },
+        });
         if dice.one_in(2) {
-            let [most, how, window] =
-                [dice.of(&["-", "3"]), dice.of(&["-", "off", "drop"]), dice.of(&["-", "0", "700"])];
-            let [delay, history, review] = [
-                dice.of(&["-", "-", "-", "0", "900"]),
-                dice.of(&["-", "2"]),
-                dice.of(&["-", "-", "-", "-", "messages"]),
+            let own = [
+                ("capacity", dice.of(&[Value::Null, json!(3)])),
+                ("dedup", dice.of(&[Value::Null, json!("off"), json!("drop")])),
+                ("dedup_window_ms", dice.of(&[Value::Null, json!(0), json!(700)])),
+                ("delay_ms", dice.of(&[Value::Null, Value::Null, Value::Null, json!(0), json!(900)])),
+                ("history", dice.of(&[Value::Null, json!(2)])),
+                ("review", dice.of(&[Value::Null, Value::Null, Value::Null, json!("messages")])),
             ];
-            let policy = format!("{most} {how} {window} - {delay} - - {history} - - {review} - - - - -");
+            let own: serde_json::Map<String, Value> = own
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
+            let policy = serde_json::to_string(&own).unwrap();
             sides.iter().for_each(|side| command(side, &["SET", "policy", &policy]));
         }
         if counts {
@@ -363,7 +367,7 @@ fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
                 &epoch,
                 &seq,
                 &tag,
-                &default,
+                &default.to_string(),
                 idle,
                 "",
                 "0",

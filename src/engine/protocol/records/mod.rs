@@ -2,5 +2,7 @@
 //! passed over, so that one can be added without a new form.
 
 mod receipt;
+mod waiting;
 
 pub use receipt::{GiftReceipt, ReceiptStatus};
+pub use waiting::WaitingGift;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::super::counting::Action;
 use super::super::drops::DropStock;
 use super::super::faults::Fault;
-use super::super::reviews::{self, MASKED, MaskedGift, Reviews, Verdict};
+use super::super::reviews::{self, MaskedGift, Reviews, Verdict};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
@@ -15,7 +15,8 @@ use super::super::wire::{self, Garbled};
 use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
-use crate::engine::record::{Records, entry_extra};
+use crate::engine::protocol::records::WaitingGift;
+use crate::engine::record::entry_extra;
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
     Unscheduled, rest_after,
@@ -46,12 +47,12 @@ impl Entry {
     }
 
     fn gift(&self) -> Option<Gift> {
-        Records::new(self.text.as_deref()?).gift()
+        Some(WaitingGift::read(self.text.as_deref()?)?.gift.into_owned())
     }
 
     /// Whether it is to be shown masked.
     fn is_masked(&self) -> bool {
-        self.text.as_ref().is_some_and(|text| text.lines().next_back() == Some(MASKED))
+        self.text.as_deref().and_then(WaitingGift::read).is_some_and(|it| it.masked)
     }
 
     fn place(&self) -> Option<DuePlace> {

@@ -21,7 +21,7 @@ use crate::domain::{
     Answer, Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay,
     Start, Status, Taken,
 };
-use crate::engine::record::Records;
+use crate::engine::protocol::records::WaitingGift;
 use crate::engine::{LISTED, READERS_MAX};
 
 /// Dead letters that one call of the script sends again, where all are to be.
@@ -280,7 +280,7 @@ impl Groups {
             // Its first line is its place in the due queue; in review a note is in front of the gift.
             let text = held.as_deref().and_then(|text| text.split_once('\n')).map(|(_, text)| text);
             waiting = match fate {
-                GiftFate::Waits(_) => text.and_then(|text| Records::new(text).gift()),
+                GiftFate::Waits(_) => text.and_then(WaitingGift::read).map(|it| it.gift.into_owned()),
                 _ => text.and_then(reviews::read).map(|(_, gift)| gift),
             };
         }

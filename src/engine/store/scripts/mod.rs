@@ -137,11 +137,7 @@ pub const PARTS: [Part; 21] = [
 ];
 
 /// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
-const IF_COUNTED: Part = Part {
-    name: "",
-    text: "if strings[9] or match(ARGV.default_policy, ' (%S+) %S+ %S+$') ~= 'off' then",
-    module: None,
-};
+const IF_COUNTED: Part = Part { name: "", text: "if strings[9] or #defaults.totals > 0 then", module: None };
 
 /// Where [`IF_COUNTED`] ends.
 const END: Part = Part { name: "", text: "end", module: None };
