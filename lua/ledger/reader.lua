@@ -92,7 +92,7 @@ end
 -- Keeps a group; behind what else is written of it.
 local function keep_group(it)
   local first = call('ZRANGE', PENDING, '0', '0')[1]
-  it.floor = first and math.min(tonumber(first), it.handed) or it.handed
+  it.floor = math.min(tonumber(first or it.handed) or it.handed, it.handed)
   keep_reader(it)
 end
 

@@ -207,6 +207,7 @@ end
 
 -- What is to be answered instead, if anything; nothing was written.
 count_refuses = function()
+  call('HLEN', PARTS) -- rows leave it also where nothing counts
   if #tally_new == 0 then return nil end
   -- A little later than now, so that whoever does what is due can be told first.
   local want = math.max(now + 200, (match(strings[12] or '', '^%d+') or 0) + TELL_TOTALS)

@@ -16,7 +16,10 @@
 
 local call = redis.call
 local sub, before, ends = ARGV.sub, ARGV.before, ARGV.ends_at
-local known = call('HGET', KEYS.revoked, sub)
+-- Every key is read before anything is written.
+local known, life, seq = call('HGET', KEYS.revoked, sub), unpack(call('HMGET', KEYS.head, 'life', 'seq'))
+seq = (seq or 0) + 1
+call('ZCARD', KEYS.order)
 if known then
   local was, ended = string.match(known, '^(%S+) (%S+)$')
   if tonumber(was) >= tonumber(before) then return was end
@@ -36,10 +39,9 @@ for _, old in ipairs(call('ZRANGEBYSCORE', KEYS.ends, '-inf', now, 'LIMIT', 0, 1
   end
 end
 if not known and call('HLEN', KEYS.revoked) >= tonumber(ARGV.viewers_at_most) then return 'full' end
-if call('HEXISTS', KEYS.head, 'life') == 0 then call('HSET', KEYS.head, 'life', ARGV.life) end
-local seq = call('HINCRBY', KEYS.head, 'seq', 1)
+call('HSET', KEYS.head, 'life', life or ARGV.life, 'seq', string.format('%d', seq))
 call('HSET', KEYS.revoked, sub, before .. ' ' .. ends)
-call('ZADD', KEYS.order, seq, sub)
+call('ZADD', KEYS.order, string.format('%d', seq), sub)
 call('ZADD', KEYS.ends, ends, sub)
 call('SPUBLISH', ARGV.wake_channel, '0')
 return before

@@ -1,5 +1,5 @@
 //! Every script, with the arguments that cases of the suite give it: a Redis and the store in the process, beside each other,
-//! answer the same and have the same keys afterwards.
+//! answer the same and have the same keys afterwards. And what fails on a key that no script wrote has written nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Write};
@@ -117,6 +117,67 @@ fn stored_in_redis(redis: &mut redis::Connection) -> Stored {
     all
 }
 
+/// Every key with what DUMP says of it, and how long it has to live.
+fn dumped(redis: &mut redis::Connection) -> Vec<(Vec<u8>, Vec<u8>, i64)> {
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
+    let mut all = Vec::new();
+    for key in keys {
+        let (dump, ttl): (Option<Vec<u8>>, i64) =
+            redis::pipe().cmd("DUMP").arg(&key).cmd("PTTL").arg(&key).query(redis).unwrap();
+        // One without a dump expired meanwhile.
+        all.extend(dump.map(|dump| (key, dump, ttl.max(0))));
+    }
+    all
+}
+
+fn restore(redis: &mut redis::Connection, all: &[(Vec<u8>, Vec<u8>, i64)]) {
+    let mut pipe = redis::pipe();
+    pipe.cmd("FLUSHALL");
+    for (key, dump, ttl) in all {
+        pipe.cmd("RESTORE").arg(key).arg(ttl).arg(dump);
+    }
+    pipe.exec(redis).unwrap();
+}
+
+/// The commands that make a key what no script wrote, one way each: of another type, and with other content.
+fn garblings(redis: &mut redis::Connection, key: &[u8]) -> Vec<Vec<Vec<Vec<u8>>>> {
+    let command = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+    let kind: String = redis::cmd("TYPE").arg(key).query(redis).unwrap();
+    let other: &[u8] = if kind == "string" { b"RPUSH" } else { b"SET" };
+    let mut ways = vec![vec![command(&[b"DEL", key]), command(&[other, key, GARBAGE])]];
+    // What was cut, as by a copy that stopped.
+    let half = |text: Vec<u8>| text[..text.len() / 2].to_vec();
+    match kind.as_str() {
+        "string" => {
+            let cut = half(redis::cmd("GET").arg(key).query(redis).unwrap());
+            ways.extend([GARBAGE, b"1 2 3", &cut].map(|text| vec![command(&[b"SET", key, text])]));
+        }
+        "list" => {
+            let ends = [b"0".as_slice(), b"-1"];
+            let cut = half(redis::cmd("LINDEX").arg(key).arg(0).query(redis).unwrap());
+            ways.extend(
+                [GARBAGE, &cut].map(|text| ends.map(|at| command(&[b"LSET", key, at, text])).to_vec()),
+            );
+        }
+        "hash" => {
+            let all: Vec<(Vec<u8>, Vec<u8>)> = redis::cmd("HGETALL").arg(key).query(redis).unwrap();
+            ways.push(all.iter().map(|(field, _)| command(&[b"HSET", key, field, GARBAGE])).collect());
+            ways.push(
+                all.into_iter().map(|(field, text)| command(&[b"HSET", key, &field, &half(text)])).collect(),
+            );
+        }
+        "zset" => ways.push(vec![command(&[b"ZADD", key, b"1", GARBAGE])]),
+        _ => {}
+    }
+    ways
+}
+
+/// No number, no JSON, no record.
+const GARBAGE: &[u8] = b"what nobody wrote";
+
+/// How often each script is called with every key garbled.
+const GARBLED_CALLS: u32 = 2;
+
 struct Sides {
     redis: redis::Connection,
     host: ScriptHost,
@@ -124,6 +185,10 @@ struct Sides {
     seen: BTreeMap<&'static str, u32>,
     /// Replies that were the same only without their order.
     reordered: u32,
+    /// Calls that failed because of what a key held.
+    garbled: u32,
+    /// Those of them that had written something.
+    halves: BTreeSet<String>,
 }
 
 impl Sides {
@@ -153,7 +218,12 @@ impl Sides {
                 let script = self.scripts[&words[1]];
                 let count: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
                 let (keys, args) = borrowed[3..].split_at(count);
-                *self.seen.entry(script.name).or_default() += 1;
+                let calls = self.seen.entry(script.name).or_default();
+                *calls += 1;
+                if *calls <= GARBLED_CALLS {
+                    let words = words.clone();
+                    self.fails_whole(script.name, &words);
+                }
                 let text = ScriptText {
                     name: script.name,
                     text: script.source().into(),
@@ -193,6 +263,39 @@ impl Sides {
             _ => {
                 self.reordered += 1;
                 assert_eq!(sorted(said), sorted(wanted), "{}", story());
+            }
+        }
+    }
+
+    /// A call that fails, because a key holds what no script wrote, has written nothing.
+    fn fails_whole(&mut self, name: &str, words: &[Vec<u8>]) {
+        let count: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
+        let before = dumped(&mut self.redis);
+        for key in &words[3..3 + count] {
+            for way in garblings(&mut self.redis, key) {
+                for command in &way {
+                    let mut it = redis::cmd(std::str::from_utf8(&command[0]).unwrap());
+                    command[1..].iter().for_each(|word| _ = it.arg(word));
+                    it.exec(&mut self.redis).unwrap();
+                }
+                let mut garbled = stored_in_redis(&mut self.redis);
+                let mut call = redis::cmd("EVALSHA");
+                words[1..].iter().for_each(|word| _ = call.arg(word));
+                let said = call.query::<Value>(&mut self.redis);
+                if let Err(error) = said {
+                    self.garbled += 1;
+                    let now = stored_in_redis(&mut self.redis);
+                    let may_expire = |key: &Vec<u8>| {
+                        before.iter().any(|(it, _, ttl)| it == key && (1..2_000).contains(ttl))
+                    };
+                    garbled.retain(|key, _| now.contains_key(key) || !may_expire(key));
+                    if now != garbled {
+                        let key = String::from_utf8_lossy(key);
+                        let key = key.rsplit_once("}:").map_or(&*key, |(_, name)| name);
+                        self.halves.insert(format!("{name}, with {key} garbled: {error}"));
+                    }
+                }
+                restore(&mut self.redis, &before);
             }
         }
     }
@@ -243,6 +346,8 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
         scripts: HashMap::new(),
         seen: BTreeMap::new(),
         reordered: 0,
+        garbled: 0,
+        halves: BTreeSet::new(),
     };
     for script in scripts::ALL {
         let sha: String =
@@ -286,6 +391,9 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
     let missing: Vec<_> =
         scripts::ALL.iter().map(|it| it.name).filter(|it| !sides.seen.contains_key(it)).collect();
     println!("{calls} calls, {} replies in another order; {:?}", sides.reordered, sides.seen);
+    println!("{} calls failed on a garbled key", sides.garbled);
+    assert!(sides.garbled > 100, "{}", sides.garbled);
+    assert_eq!(sides.halves, BTreeSet::new());
     // Of a cluster alone, and of readiness.
     assert_eq!(missing, ["hooks_copy", "probe"]);
 }
