@@ -16,11 +16,7 @@ local call, format, match = redis.call, string.format, string.match
 local DUE, MOST, KIND = KEYS.due, tonumber(ARGV.most), ARGV.which
 local HELD = { g = KEYS.later, r = KEYS.reviews }
 
-local now = tonumber(ARGV.now)
-if not now then
-  local t = call('TIME')
-  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
+local now = clock.now
 
 -- The index of the first entry after the cursor: among those of its time, found by halves.
 local at = 0
@@ -36,7 +32,7 @@ if ARGV.after ~= '' then
     end
   end
 end
-local answer, found = { format('%d', now), '' }, 0
+local answer, found = { clock.text, '' }, 0
 local function add(due, member, text)
   answer[#answer + 1] = format('%d', tonumber(due))
   answer[#answer + 1] = member
@@ -59,7 +55,7 @@ if KIND == 'r' then
   return answer
 end
 
-local stop = KIND == 'due' and call('ZCOUNT', DUE, '-inf', format('%d', now)) or call('ZCARD', DUE)
+local stop = KIND == 'due' and call('ZCOUNT', DUE, '-inf', clock.text) or call('ZCARD', DUE)
 
 local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
 answer[2] = first and format('%d', first) or ''

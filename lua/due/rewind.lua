@@ -16,11 +16,7 @@ local call, format, match = redis.call, string.format, string.match
 local DUE, SKIP, LOOK, TOLERATED = KEYS.due, tonumber(ARGV.skip), 500, 1000
 -- What is kept of gifts, and how it says when they came.
 local KEPT = { g = { KEYS.later, '^(%d+ %S+ )(%d+)(\n.*)$' }, r = { KEYS.reviews, '^([^\n]*\n)(%d+)( .*)$' } }
-local now = tonumber(ARGV.now)
-if not now then
-  local t = call('TIME')
-  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
+local now = clock.now
 
 local last, moved, kept, stay = call('ZRANGE', DUE, -SKIP - LOOK, -SKIP - 1, 'WITHSCORES'), {}, {}, SKIP
 for at = 1, #last, 2 do
@@ -34,7 +30,7 @@ for at = 1, #last, 2 do
       -- A gift in review may have a time of its own.
       local own, behind = match(rest, '^ (%d+)(\n.*)$')
       if own then rest = ' ' .. format('%d', now + math.max(own - made, 0)) .. behind end
-      kept[#kept + 1] = { key, id, head .. format('%d', now) .. rest }
+      kept[#kept + 1] = { key, id, head .. clock.text .. rest }
     end
   elseif due > now then
     to = now

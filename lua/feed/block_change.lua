@@ -10,11 +10,7 @@
 -- REFUSES with "full"
 
 local call, match, format = redis.call, string.match, string.format
-local now, user, til = tonumber(ARGV.now), ARGV.user, ARGV.until
-if not now then
-  local t = call('TIME')
-  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
+local now, user, til = clock.now, ARGV.user, ARGV.until
 
 local lines, found = {}, false
 for line in string.gmatch(call('MGET', KEYS.blocks)[1] or '', '[^\n]+') do
@@ -27,7 +23,7 @@ for line in string.gmatch(call('MGET', KEYS.blocks)[1] or '', '[^\n]+') do
 end
 if til ~= '' then
   if not found and #lines >= tonumber(ARGV.blocks_at_most) then return 'full' end
-  lines[#lines + 1] = til .. ' ' .. format('%d', now) .. ' ' .. user
+  lines[#lines + 1] = til .. ' ' .. clock.text .. ' ' .. user
 end
 if #lines > 0 then
   call('SET', KEYS.blocks, table.concat(lines, '\n') .. '\n')

@@ -16,18 +16,14 @@
 -- REFUSES nothing
 
 local call, match, format = redis.call, string.match, string.format
-local now, NODE, USER, BEFORE, AFTER = tonumber(ARGV.now), ARGV.node, ARGV.user, ARGV.before, ARGV.after
-if not now then
-  local t = call('TIME')
-  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
+local now, NODE, USER, BEFORE, AFTER = clock.now, ARGV.node, ARGV.user, ARGV.before, ARGV.after
 local WALKS = KEYS.walks
 
 if USER ~= '' then
   if BEFORE == '' and AFTER == '' then
     call('HDEL', WALKS, USER)
   elseif BEFORE == '' then
-    call('HSET', WALKS, USER, format('%d', now) .. ' ' .. AFTER)
+    call('HSET', WALKS, USER, clock.text .. ' ' .. AFTER)
   elseif call('HGET', WALKS, USER) == BEFORE then
     local since, places = match(BEFORE, '^(%d+) (.*)$')
     -- One that came no further, because a shard is away, is behind all others from now on.

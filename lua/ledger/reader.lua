@@ -10,11 +10,7 @@ local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
 local PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS = unpack(KEYS, 4, 9)
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local now = tonumber(ARGV.now)
-if not now then
-  local t = call('TIME')
-  now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
+local now = clock.now
 
 local function int(n)
   return format('%d', n)

@@ -51,6 +51,9 @@ macro_rules! part {
     };
 }
 
+/// The time by which a call goes.
+pub const CLOCK: Part = part!("clock", "clock");
+
 /// What stands in front of every feed script.
 pub const COMMON: Part = part!("feed/common");
 
@@ -112,7 +115,8 @@ pub const LATER: Part = part!("feed/publish_later");
 pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 21] = [
+pub const PARTS: [Part; 22] = [
+    CLOCK,
     COMMON,
     LOCK,
     COMBO,
@@ -255,8 +259,8 @@ script!(
     [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE, FINISH, GUARD],
     true
 );
-script!(BLOCK_CHANGE, "block_change", "feed/block_change", [], true);
-script!(WALK_TURN, "walk_turn", "feed/walk_turn", [], true);
+script!(BLOCK_CHANGE, "block_change", "feed/block_change", [CLOCK], true);
+script!(WALK_TURN, "walk_turn", "feed/walk_turn", [CLOCK], true);
 script!(
     TALLY,
     "feed_tally",
@@ -301,33 +305,33 @@ script!(
     true
 );
 script!(HOLDS, "feed_holds", "drops/holds", [COMMON], false);
-script!(DUE_ENTRIES, "due_entries", "due/entries", [], false);
-script!(DUE_ASIDE, "due_aside", "due/aside", [], false);
-script!(DUE_REGISTER, "due_register", "due/register", [], true);
-script!(DUE_TURNS, "due_turns", "due/turns", [], false);
-script!(DUE_REWIND, "due_rewind", "due/rewind", [], false);
-script!(REPORT_TAKE, "report_take", "ledger/take", [LEDGER, REPORT], false);
-script!(REPORT_SETTLE, "report_settle", "ledger/settle", [LEDGER, REPORT], true);
-script!(REPORT_VIEW, "report_view", "ledger/view", [LEDGER, REPORT], false);
-script!(REPORT_ENTRY, "report_entry", "ledger/entry", [LEDGER, REPORT], false);
-script!(REPORT_SEEK, "report_seek", "ledger/seek", [LEDGER, REPORT], true);
-script!(REPORT_READ, "report_read", "ledger/read", [LEDGER, REPORT], false);
-script!(REPORT_FORGET, "report_forget", "ledger/forget", [LEDGER, REPORT], true);
-script!(REPORT_REPLAY, "report_replay", "ledger/replay", [LEDGER, REPORT], true);
-script!(REPORT_HOOK, "report_hook", "ledger/hook", [LEDGER, REPORT], true);
-script!(REPORT_ATTACH, "report_attach", "ledger/attach", [LEDGER, REPORT], false);
-script!(REPORT_JOB, "report_job", "ledger/job", [LEDGER, REPORT], false);
-script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", [], true);
+script!(DUE_ENTRIES, "due_entries", "due/entries", [CLOCK], false);
+script!(DUE_ASIDE, "due_aside", "due/aside", [CLOCK], false);
+script!(DUE_REGISTER, "due_register", "due/register", [CLOCK], true);
+script!(DUE_TURNS, "due_turns", "due/turns", [CLOCK], false);
+script!(DUE_REWIND, "due_rewind", "due/rewind", [CLOCK], false);
+script!(REPORT_TAKE, "report_take", "ledger/take", [CLOCK, LEDGER, REPORT], false);
+script!(REPORT_SETTLE, "report_settle", "ledger/settle", [CLOCK, LEDGER, REPORT], true);
+script!(REPORT_VIEW, "report_view", "ledger/view", [CLOCK, LEDGER, REPORT], false);
+script!(REPORT_ENTRY, "report_entry", "ledger/entry", [CLOCK, LEDGER, REPORT], false);
+script!(REPORT_SEEK, "report_seek", "ledger/seek", [CLOCK, LEDGER, REPORT], true);
+script!(REPORT_READ, "report_read", "ledger/read", [CLOCK, LEDGER, REPORT], false);
+script!(REPORT_FORGET, "report_forget", "ledger/forget", [CLOCK, LEDGER, REPORT], true);
+script!(REPORT_REPLAY, "report_replay", "ledger/replay", [CLOCK, LEDGER, REPORT], true);
+script!(REPORT_HOOK, "report_hook", "ledger/hook", [CLOCK, LEDGER, REPORT], true);
+script!(REPORT_ATTACH, "report_attach", "ledger/attach", [CLOCK, LEDGER, REPORT], false);
+script!(REPORT_JOB, "report_job", "ledger/job", [CLOCK, LEDGER, REPORT], false);
+script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", [CLOCK], true);
 script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", [], false);
 
 script!(SOURCE_SWAP, "source_swap", "sources/swap", [], true);
 script!(SOURCE_NOTE, "source_note", "sources/note", [], false);
 script!(SOURCE_REFUND, "source_refund", "sources/refund", [], true);
 
-script!(VIEWERS_REVOKE, "viewers_revoke", "viewers/revoke", [], true);
+script!(VIEWERS_REVOKE, "viewers_revoke", "viewers/revoke", [CLOCK], true);
 script!(VIEWERS_REVOKED, "viewers_revoked", "viewers/revoked", [], false);
 
-script!(REQUEST_CLAIM, "request_claim", "request_claim", [], true);
+script!(REQUEST_CLAIM, "request_claim", "sources/request_claim", [CLOCK], true);
 
 script!(PROBE, "probe", "probe", [], false);
 

@@ -8,16 +8,11 @@
 -- RETURNS "first", or how many milliseconds ago it came first
 -- REFUSES with "elsewhere" when it is recorded for another target
 
-local now = ARGV.now
-if now == '-' then
-  local t = redis.call('TIME')
-  now = string.format('%d', tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000))
-end
 local known = redis.call('GET', KEYS.request)
 if not known then
-  redis.call('SET', KEYS.request, now .. ' ' .. ARGV.target, 'PX', ARGV.kept_for)
+  redis.call('SET', KEYS.request, clock.text .. ' ' .. ARGV.target, 'PX', ARGV.kept_for)
   return 'first'
 end
 local at, target = string.match(known, '^(%S+) (.*)$')
 if target ~= ARGV.target then return 'elsewhere' end
-return string.format('%d', math.max(0, tonumber(now) - tonumber(at)))
+return string.format('%d', math.max(0, clock.now - tonumber(at)))
