@@ -9,7 +9,7 @@
 -- RETURNS "new" or "again"; of one that is ended "ended" or "none"
 -- REFUSES with "full"
 
-local call, match, format = redis.call, string.match, string.format
+local call, match = redis.call, string.match
 local now, user, til = clock.now, ARGV.user, ARGV.until
 
 local lines, found = {}, false

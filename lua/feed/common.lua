@@ -14,7 +14,7 @@
 --           capacity: the list is cut to this; another one in force is a reset
 --           born: the epoch in which the list began; locks of another list do not count
 --           changed: when the feed changed last
---   policy  STRING of JSON: the members of the API's policy that are set for this feed; the rest are the server's
+--   policy  see feed/policies
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (drops/stock);
 -- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
 -- through cjson, and sums stop at 2^53-1.
@@ -62,14 +62,7 @@ for entry in string.gmatch(strings[1] or '', '[^\n]+') do
   entries[#entries + 1] = entry
 end
 
-local defaults = cjson.decode(ARGV.default_policy)
--- The policy with these members set, JSON or nothing; nothing where that cannot be read.
-local function policy_with(text)
-  if not text then return defaults end
-  local is_whole, set = pcall(cjson.decode, text)
-  return is_whole and type(set) == 'table' and setmetatable(set, { __index = defaults }) or nil
-end
-local policy = policy_with(overrides)
+local policy = policies.with(overrides)
 -- What is there and cannot be read is neither guessed nor written over.
 if not policy then return redis.error_reply('DAMAGED a policy') end
 

@@ -13,7 +13,7 @@
 if ARGV.saw ~= (overrides or '') then return { '', 'again' } end
 settle()
 local new = ARGV.new ~= '' and ARGV.new or nil
-policy = policy_with(new)
+policy = policies.with(new)
 resize()
 if covered < seq - policy.history then covered = seq - policy.history end
 commit(ARGV.new)

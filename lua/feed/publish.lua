@@ -43,14 +43,9 @@ local function publish_usual()
     if change and match(change, '^%d+ (%d+) ') ~= ARGV.known_tag then return nil end
   end
 
-  local defaults, is_whole, policy = cjson.decode(ARGV.default_policy), true, nil
-  policy = defaults
-  if own then
-    is_whole, policy = pcall(cjson.decode, own)
-    if not is_whole or type(policy) ~= 'table' then return nil end
-    setmetatable(policy, { __index = defaults })
-  end
-  if not counting and #defaults.totals > 0 or policy.review == 'all' or policy.row_ttl_ms > 0 or policy.delay_ms > 0 then return nil end
+  local policy = policies.with(own)
+  if not policy or not counting and #policies.defaults.totals > 0 then return nil end
+  if policy.review == 'all' or policy.row_ttl_ms > 0 or policy.delay_ms > 0 then return nil end
   if policy.capacity ~= capacity + 0 then return nil end
   local window, remembered, shown_most, review = policy.dedup_window_ms, policy.idempotency_window_ms, policy.capacity, policy.review
   local locks = policy.dedup ~= 'off'

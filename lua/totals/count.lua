@@ -37,7 +37,7 @@ local added, took_back, left_new, told_new = {}, false, false, {}
 -- What is to be answered instead, before any gift is looked at.
 count_gate = function()
   local stale = strings[9] and (not count_open or now < count_open + 0 or now >= count_until + 0)
-  if stale or not strings[9] and #defaults.totals > 0 then return { '', 'count', time } end
+  if stale or not strings[9] and #policies.defaults.totals > 0 then return { '', 'count', time } end
 end
 
 local PART = '^(%S+) (%d+) ([%d:]+) ([%d:]+) ([%d:]-):?%-?(%a*) (.) ?(.*)$'

@@ -54,6 +54,9 @@ macro_rules! part {
 /// The time by which a call goes.
 pub const CLOCK: Part = part!("clock", "clock");
 
+/// A feed's policy.
+pub const POLICIES: Part = part!("feed/policies", "policies");
+
 /// What stands in front of every feed script.
 pub const COMMON: Part = part!("feed/common");
 
@@ -115,8 +118,9 @@ pub const LATER: Part = part!("feed/publish_later");
 pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 22] = [
+pub const PARTS: [Part; 23] = [
     CLOCK,
+    POLICIES,
     COMMON,
     LOCK,
     COMBO,
@@ -141,7 +145,8 @@ pub const PARTS: [Part; 22] = [
 ];
 
 /// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
-const IF_COUNTED: Part = Part { name: "", text: "if strings[9] or #defaults.totals > 0 then", module: None };
+const IF_COUNTED: Part =
+    Part { name: "", text: "if strings[9] or #policies.defaults.totals > 0 then", module: None };
 
 /// Where [`IF_COUNTED`] ends.
 const END: Part = Part { name: "", text: "end", module: None };
@@ -223,7 +228,7 @@ script!(
     PUBLISH,
     "feed_publish",
     "feed/publish",
-    [LOCK],
+    [POLICIES, LOCK],
     true,
     [
         COMMON,
@@ -249,14 +254,20 @@ script!(
     SHOW,
     "feed_show",
     "feed/show",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE, FINISH, GUARD],
+    [
+        POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE,
+        FINISH, GUARD
+    ],
     false
 );
 script!(
     REVIEW,
     "feed_review",
     "feed/review",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE, FINISH, GUARD],
+    [
+        POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE,
+        FINISH, GUARD
+    ],
     true
 );
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", [CLOCK], true);
@@ -265,46 +276,52 @@ script!(
     TALLY,
     "feed_tally",
     "totals/tally",
-    [COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
+    [POLICIES, COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
     true
 );
-script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [COMMON, RECEIPT, DUE], true);
-script!(RETRACT, "feed_retract", "feed/retract", [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED], true);
+script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [POLICIES, COMMON, RECEIPT, DUE], true);
+script!(
+    RETRACT,
+    "feed_retract",
+    "feed/retract",
+    [POLICIES, COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
+    true
+);
 script!(
     RETRACT_USER,
     "feed_retract_user",
     "feed/retract_user",
-    [COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
+    [POLICIES, COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
     true
 );
 script!(
     RETRACT_GIFT,
     "feed_retract_gift",
     "feed/retract_gift",
-    [COMMON, RECEIPT, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
+    [POLICIES, COMMON, RECEIPT, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
     true
 );
-script!(CONTROL, "feed_control", "feed/control", [COMMON], true);
-script!(POLICY, "feed_policy", "feed/policy", [COMMON], true);
-script!(SNAPSHOT, "feed_snapshot", "feed/snapshot", [COMMON], false);
-script!(CHANGES, "feed_changes", "feed/changes", [COMMON], false);
-script!(DROP_DEFINE, "feed_drop_define", "drops/define", [COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_TICK, "feed_drop_tick", "drops/tick", [COMMON, LEDGER, APPEND, DROPS], false);
+script!(CONTROL, "feed_control", "feed/control", [POLICIES, COMMON], true);
+script!(POLICY, "feed_policy", "feed/policy", [POLICIES, COMMON], true);
+script!(SNAPSHOT, "feed_snapshot", "feed/snapshot", [POLICIES, COMMON], false);
+script!(CHANGES, "feed_changes", "feed/changes", [POLICIES, COMMON], false);
+script!(DROP_DEFINE, "feed_drop_define", "drops/define", [POLICIES, COMMON, LEDGER, APPEND, DROPS], true);
+script!(DROP_TICK, "feed_drop_tick", "drops/tick", [POLICIES, COMMON, LEDGER, APPEND, DROPS], false);
 script!(
     DROP_CLAIM,
     "feed_drop_claim",
     "drops/claim",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
+    [POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
     true
 );
 script!(
     DROP_END,
     "feed_drop_end",
     "drops/end",
-    [COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
+    [POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
     true
 );
-script!(HOLDS, "feed_holds", "drops/holds", [COMMON], false);
+script!(HOLDS, "feed_holds", "drops/holds", [POLICIES, COMMON], false);
 script!(DUE_ENTRIES, "due_entries", "due/entries", [CLOCK], false);
 script!(DUE_ASIDE, "due_aside", "due/aside", [CLOCK], false);
 script!(DUE_REGISTER, "due_register", "due/register", [CLOCK], true);
