@@ -1,8 +1,14 @@
--- clock: the time by which a call goes, in milliseconds: the caller's, or where ARGV.now is "-" the store's own.
+-- clock: the time by which a call goes, in milliseconds: the caller's, or where ARGV.now is "-" the store's own, which is asked
+-- once and only by who needs it.
 
-local now = tonumber(ARGV.now)
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local time = tonumber(ARGV.now)
+
+local function now()
+  if not time then
+    local parts = redis.call('TIME')
+    time = tonumber(parts[1]) * 1000 + math.floor(tonumber(parts[2]) / 1000)
+  end
+  return time
 end
-return { now = now, text = string.format('%d', now) }
+
+return { now = now, text = function() return string.format('%d', now()) end }

@@ -16,7 +16,7 @@ local call, format, sub = redis.call, string.format, string.sub
 local FEEDS, MARKS = KEYS.feeds, KEYS.marks
 -- What an idle node asks most of the time.
 if ITEM_COUNT == 0 and call('EXISTS', FEEDS) == 0 then return { '', '0' } end
-local now = clock.now
+local now = clock.now()
 
 -- Whoever registers a feed adds to its queue afterwards, within this many milliseconds or not at all: what is not
 -- there before may still come.
@@ -60,7 +60,7 @@ for n = 1, ITEM_COUNT do
 end
 
 local answer = { '', '' }
-local taken = call('ZRANGE', FEEDS, '-inf', clock.text, 'BYSCORE', 'LIMIT', 0, ARGV.most)
+local taken = call('ZRANGE', FEEDS, '-inf', clock.text(), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 for _, feed in ipairs(taken) do
   local known = call('HGET', MARKS, feed) or '0'
   local turns = tonumber(string.match(known, '#(%d+)') or '0')

@@ -10,7 +10,7 @@ local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
 local PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS = unpack(KEYS, 4, 9)
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local now = clock.now
+local now = clock.now()
 
 local function int(n)
   return format('%d', n)
