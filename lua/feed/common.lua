@@ -16,8 +16,8 @@
 --           changed: when the feed changed last
 --   policy  see feed/policies
 -- A change is "SEQ PREV TAG KIND", newline, and after add and update the row, after drop the drop (drops/stock);
--- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: nothing here passes
--- through cjson, and sums stop at 2^53-1.
+-- kinds: add, update, "expired ROWID", "retracted ROWID", drop, reset. Numbers are decimal text and exact: no row and no
+-- change passes through cjson, and sums stop at 2^53-1.
 --
 -- ARGV of all of them:
 --   now              milliseconds; "-" takes the store's clock. Behind a blank the steady time, where that is another
@@ -25,7 +25,7 @@
 --                    this. Behind a blank, where it is known, a time by which that process was running for certain
 --   tag              the mark of this call's changes
 --   known_epoch, known_seq, known_tag  the furthest position that the caller's process saw; "" when none
---   default_policy   the server's, a member for each
+--   default_policy   the server's, JSON that has every member
 --   idle_ttl         milliseconds after the last change at which the whole feed expires; 0 never
 -- RETURNS an array; its first element is "EPOCH SEQ TAG NOW", where the feed stands afterwards
 -- REFUSES with an error DAMAGED when the policy or meta is there and cannot be read

@@ -1,6 +1,6 @@
 -- policies: a feed's policy: the members that are set for the feed, over the server's.
 --
---   policy  STRING of JSON: the members of the API's policy that are set; there is none where nothing is
+--   policy  STRING of JSON: the members of the API's policy that are set for the feed; the key is missing if none is set
 
 local defaults = cjson.decode(ARGV.default_policy)
 

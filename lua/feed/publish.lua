@@ -10,8 +10,8 @@
 --     blocked_everywhere: "" when no giver is; else a 1 for each gift whose giver is, a 0 for each other
 --     rest: its gifter, and its record; no record as long as the gift is not known to be for later
 -- DATA writes, grows
--- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and what is remembered of
---   its id; or "f", and "F" for review, and in how many milliseconds the first is due (as many wait as may). Or the header
+-- RETURNS the header, then one text per gift: "n" (new) or "d" (came before) and its receipt;
+--   or "f", and "F" for review, and in how many milliseconds the first is due (as many wait as may). Or the header
 --   alone: every gift is a new row, and their seqs are the last ones up to the header's
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index
 --   from that time on, and records must come along.

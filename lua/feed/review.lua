@@ -14,8 +14,8 @@
 --     head, body, extra, rest: twice the same gift, as it is and masked
 --     rest: its gifter, and its record as it waits for its own time
 -- DATA writes, always
--- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and what is
---   remembered of its id or ""
+-- RETURNS the header, when the next entry is due or "", "done" or "gone" (it was not in review any more), and its
+--   receipt or ""
 -- REFUSES as feed/publish and ledger/append do
 
 local GIFT, as_given, as_masked = ARGV.gift, gift_at(1), gift_at(2)

@@ -10,8 +10,8 @@
 --     blocked_everywhere: a 1 for each gift whose giver is, a 0 for each other
 --     rest: its gifter, and the member of due
 -- DATA writes, always
--- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and what is
---   remembered of its id from now on, or "x" (not done)
+-- RETURNS the header, when the next entry is due or "", then one text per gift: "n" and its
+--   receipt, or "x" (not done)
 -- REFUSES as ledger/append and totals/count do
 
 local gifts, members = {}, {}

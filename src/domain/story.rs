@@ -19,7 +19,7 @@ pub struct GiftMemory {
     pub at: Millis,
     /// The gift, while it waits.
     pub waiting: Option<Gift>,
-    /// Its first entry; none where it has none.
+    /// The number of its first entry. A test gift has no entry, nor has a gift that waits.
     pub first: Option<Cursor>,
 }
 

@@ -167,7 +167,7 @@ impl Feeds {
                 continue;
             }
             let policy = self.runner.with_overrides(&text)?;
-            // What it says about counting holds from now on; whoever dies here leaves that to the next gift.
+            // The new rules of counting apply from now on. If this process dies before that, the next gift applies them.
             if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
                 self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
                 self.rounds.totals.learn(feed, !policy.totals.is_empty());

@@ -219,7 +219,7 @@ fn receipt(text: &str) -> Read<Option<GiftReceipt>> {
 
 /// What is remembered of an id at `steady`; an empty text is nothing.
 pub(super) fn still_remembered(text: &str, id: &GiftId, steady: Millis) -> Read<Option<Remembered>> {
-    let kept = receipt(text)?.filter(|it| it.until.is_none_or(|until| steady.0 < until));
+    let kept = receipt(text)?.filter(|it| it.is_kept(steady));
     kept.map(|it| remembered_of(&it, id)).transpose()
 }
 
@@ -244,8 +244,7 @@ pub(super) fn gift_mark(
     window: u64,
 ) -> Read<Option<GiftMark>> {
     let Some(it) = receipt(text)? else { return Ok(None) };
-    let is_over = it.until.is_some_and(|until| steady.0 >= until);
-    if is_over && it.keep_until.is_none_or(|keep| now.0 >= keep) {
+    if !it.is_kept(steady) && it.keep_until.is_none_or(|keep| now.0 >= keep) {
         return Ok(None);
     }
     // A window ends by the steady time; what waits came at a time on the wall.

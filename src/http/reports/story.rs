@@ -21,10 +21,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
     let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
-    let readers = match memory.first {
-        Some(first) if entries.is_empty() => read_losers(&gate, &feed, first).await?,
-        _ => read_readers(&gate, &feed, &entries).await?,
-    };
+    let readers = read_readers(&gate, &feed, memory.first, &entries).await?;
     Ok(fresh_text(StatusCode::OK, GiftStory { id, memory, entries, readers }.to_json()))
 }
 
@@ -49,34 +46,18 @@ async fn read_entries(
     Ok(found)
 }
 
-/// The readers that lost an entry that was cut; what the others did with it, and whether it was for them, nobody knows any more.
-async fn read_losers(
-    gate: &Gate,
-    feed: &FeedId,
-    cursor: Cursor,
-) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
-    let now = Millis::now();
-    let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
-    let states = ask_each(&readers, |(_, reader)| async move {
-        let ask = ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor, now };
-        let state = gate.read(ask).await?.filter(|state| *state == EntryState::Lost);
-        Ok(state.map(|state| (reader.clone(), state, None)))
-    });
-    Ok(states.await?.into_iter().flatten().collect())
-}
-
-/// What each reader has done with the newest entry that is for it; without those for whom there is none.
+/// What each reader has done with the newest entry that is for it; without those for whom there is none. Of entries that were cut
+/// only who lost the first: what the others did with it, and whether it was for them, nobody knows any more.
 async fn read_readers(
     gate: &Gate,
     feed: &FeedId,
+    first: Option<Cursor>,
     entries: &[Entry],
 ) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
-    if entries.is_empty() {
-        return Ok(Vec::new());
-    }
+    let Some(first) = first else { return Ok(Vec::new()) };
     let now = Millis::now();
     let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
-    let states = ask_each(&readers, |(_, reader)| read_reader(gate, feed, reader, entries, now));
+    let states = ask_each(&readers, |(_, reader)| read_reader(gate, feed, reader, (first, entries), now));
     Ok(states.await?.into_iter().flatten().collect())
 }
 
@@ -84,9 +65,16 @@ async fn read_reader(
     gate: &Gate,
     feed: &FeedId,
     reader: &Reader,
-    entries: &[Entry],
+    (first, entries): (Cursor, &[Entry]),
     now: Millis,
 ) -> Result<Option<(Reader, EntryState, Option<String>)>, ApiError> {
+    let state_of = async |cursor| {
+        gate.read(ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor, now }).await
+    };
+    if entries.is_empty() {
+        let state = state_of(first).await?.filter(|state| *state == EntryState::Lost);
+        return Ok(state.map(|state| (reader.clone(), state, None)));
+    }
     let (mut newest, mut error) = (entries.last(), None);
     if let Some(key) = HookKey::of(feed, reader) {
         // One that is gone reads nothing any more.
@@ -95,6 +83,5 @@ async fn read_reader(
         error = hook.last_error.map(|error| error.text);
     }
     let Some(entry) = newest else { return Ok(None) };
-    let ask = ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor: entry.cursor, now };
-    Ok(gate.read(ask).await?.map(|state| (reader.clone(), state, error)))
+    Ok(state_of(entry.cursor).await?.map(|state| (reader.clone(), state, error)))
 }

@@ -24,9 +24,9 @@ pub struct GiftReceipt {
     pub row: Option<RowId>,
     /// The row's count where it joined one.
     pub count: Option<u64>,
-    /// Where the feed stood; none where the row's id says it.
+    /// The feed's epoch when the gift was taken. Missing if the gift began its row: the row's id has epoch and seq.
     pub epoch: Option<Epoch>,
-    /// The change at which the feed stood.
+    /// The feed's last seq when the gift was taken; missing together with the epoch.
     pub seq: Option<u64>,
     /// How much of its value was refunded, in minor units.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct GiftReceipt {
 }
 
 impl GiftReceipt {
-    /// What is remembered of the gift of this id; none where the record lacks something that its status needs.
+    /// The receipt as the domain has it, for the gift of this id. None if a member is missing that its status needs.
     pub fn remembered(&self, id: &GiftId) -> Option<Remembered> {
         let id = id.clone();
         let due_at = || self.due_at.map(Millis);
@@ -63,6 +63,11 @@ impl GiftReceipt {
             fate,
             decided: self.decision,
         })
+    }
+
+    /// Whether its id is still remembered. A gift that waits is never forgotten.
+    pub fn is_kept(&self, steady: Millis) -> bool {
+        self.until.is_none_or(|until| steady.0 < until)
     }
 
     /// Where the feed stood when the gift was taken.

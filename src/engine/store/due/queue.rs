@@ -14,7 +14,7 @@ use super::super::turns::PagePlace;
 use super::super::wire::{self, Garbled};
 use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
-use crate::domain::{DueKind, DuePlace, FeedId, Gift, GiftId, InReview, Millis};
+use crate::domain::{DueKind, DuePlace, FeedId, GiftId, InReview, Millis};
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::record::entry_extra;
 use crate::engine::{
@@ -46,13 +46,8 @@ impl Entry {
         })
     }
 
-    fn gift(&self) -> Option<Gift> {
-        Some(WaitingGift::read(self.text.as_deref()?)?.gift.into_owned())
-    }
-
-    /// Whether it is to be shown masked.
-    fn is_masked(&self) -> bool {
-        self.text.as_deref().and_then(WaitingGift::read).is_some_and(|it| it.masked)
+    fn waiting(&self) -> Option<WaitingGift<'static>> {
+        WaitingGift::read(self.text.as_deref()?)
     }
 
     fn place(&self) -> Option<DuePlace> {
@@ -128,7 +123,9 @@ impl DueQueue {
         let more = entries.len() > max;
         entries.truncate(max);
         let next = entries.last().filter(|_| more).and_then(Entry::place);
-        let read = |entry: &Entry| Some(ScheduledGift { place: entry.place()?, gift: entry.gift()? });
+        let read = |entry: &Entry| {
+            Some(ScheduledGift { place: entry.place()?, gift: entry.waiting()?.gift.into_owned() })
+        };
         let gifts = entries.iter().map(|entry| read(entry).ok_or(Garbled("a gift that waits")));
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
@@ -321,7 +318,7 @@ impl DueQueue {
     ) -> Result<(), Fault> {
         let mut readable = Vec::with_capacity(entries.len());
         for entry in entries {
-            match entry.gift() {
+            match entry.waiting() {
                 Some(gift) => readable.push((entry, gift)),
                 None => {
                     let why = "what is stored of the gift cannot be read";
@@ -349,26 +346,26 @@ impl DueQueue {
     async fn show_all(
         &self,
         feed: &FeedId,
-        gifts: &[(&Entry, Gift)],
+        gifts: &[(&Entry, WaitingGift<'static>)],
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
-        let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, gift)| gift), now).await;
+        let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, it)| &*it.gift), now).await;
         let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, Gift)], everywhere: &str) -> Call {
+    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, WaitingGift<'static>)], everywhere: &str) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
         call.arg("blocked_everywhere", everywhere);
-        for (entry, gift) in gifts {
-            let masked = entry.is_masked().then(|| MaskedGift::of(gift));
-            let shown = masked.as_ref().map_or(gift, |masked| &masked.shown);
+        for (entry, WaitingGift { gift, masked }) in gifts {
+            let masked = masked.then(|| MaskedGift::of(gift));
+            let shown = masked.as_ref().map_or(&**gift, |masked| &masked.shown);
             let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
             let gifter = if masked.is_some() { wire::unranked(&gift.user) } else { wire::gifter(&gift.user) };
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
@@ -416,12 +413,12 @@ impl DueQueue {
 }
 
 /// Reads what `feed_show` answered.
-fn shown(gifts: &[(&Entry, Gift)], reply: &Reply, run: &mut DueRun) -> Result<(), Fault> {
+fn shown(gifts: &[(&Entry, WaitingGift<'static>)], reply: &Reply, run: &mut DueRun) -> Result<(), Fault> {
     let (_, now) = reply.mark()?;
     run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
-    for ((entry, gift), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
+    for ((entry, it), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {
         // None: another node was faster.
-        if let Some(answer) = wire::shown(text, &gift.id)? {
+        if let Some(answer) = wire::shown(text, &it.gift.id)? {
             let late_ms = now.since(entry.at);
             run.handled.push(DueHandled { late_ms, fate: DueFate::Shown(answer) });
         }
