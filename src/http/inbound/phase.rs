@@ -62,7 +62,7 @@ pub(super) struct State {
     present: AtomicU8,
     /// Bytes of the present answer that the server has not taken yet, as far as they are there.
     untaken: AtomicUsize,
-    /// When the phase began, in milliseconds since the register did.
+    /// When the phase began, in nanoseconds since the register did.
     since: AtomicU64,
     /// Requests that were answered whole; wraps around, as the count of heads does.
     answered: AtomicU32,
@@ -75,7 +75,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Of a connection that begins at `now`, in milliseconds since the register did.
+    /// Of a connection that begins at `now`, in nanoseconds since the register did.
     pub(super) fn new(now: u64) -> State {
         let present = AtomicU8::new(Phase::Busy as u8);
         State { since: AtomicU64::new(now), present, ..State::default() }
@@ -87,7 +87,7 @@ impl State {
 
     /// For how long it has been in its phase at `now`.
     pub(super) fn lasts(&self, now: u64) -> Duration {
-        Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Relaxed)))
+        Duration::from_nanos(now.saturating_sub(self.since.load(Ordering::Relaxed)))
     }
 
     pub(super) fn is_cut(&self) -> bool {

@@ -230,8 +230,9 @@ impl Inbound {
         open.leaving += cut;
     }
 
+    /// In nanoseconds since the register began: of connections that come in one burst, the oldest is known.
     fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn locked(&self) -> MutexGuard<'_, Open> {

@@ -58,6 +58,18 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
 }
 
 #[test]
+fn of_a_burst_the_oldest_makes_room_also_where_the_newest_has_a_place_that_was_left() {
+    let inbound = inbound(4, 0);
+    let mut open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
+    open.remove(0);
+    let newest = inbound.accept(None, false).unwrap();
+    assert_eq!(newest.key, 0);
+    let _another = inbound.accept(None, false).unwrap();
+    let cut = [&open[0], &open[1], &open[2], &newest].map(|peer| peer.is_cut());
+    assert_eq!(cut, [true, false, false, false]);
+}
+
+#[test]
 fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_none_can_somebody_is() {
     let inbound = inbound(2, 0);
     let mut open: Vec<_> = (0..2).map(|_| inbound.accept(None, false).unwrap()).collect();
@@ -128,8 +140,8 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
 fn the_sweep_cuts_once_and_counts_why() {
     let inbound = inbound(4, 0);
     let peer = inbound.accept(None, false).unwrap();
-    inbound.sweep(inbound.now() + 20_000);
-    inbound.sweep(inbound.now() + 20_000);
+    inbound.sweep(inbound.now() + 20_000_000_000);
+    inbound.sweep(inbound.now() + 20_000_000_000);
     assert!(peer.state().is_cut());
     assert_eq!(inbound.metrics.connections_cut[Cut::Head].get(), 1);
 }
