@@ -84,7 +84,7 @@ def cost(redis, call, times):
 def without_rights(binary):
     """The script without the checks in front of it, which ask Redis for its user's rights."""
     text = subprocess.run([binary, "script", "publish"], capture_output=True, text=True, check=True).stdout
-    return re.sub(r"do\nlocal can, key = redis\.acl_check_cmd.*?needs ' \.\. missing\) end\nend\n", "", text, flags=re.DOTALL)
+    return re.sub(r"do\nlocal can, key = redis\.acl_check_cmd.*?needs ' \.\. missing\)+ end\nend\n", "", text, flags=re.DOTALL)
 
 
 def of_calls(redis, gateway, binary):

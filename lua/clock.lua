@@ -1,7 +1,8 @@
--- clock: the time by which a call goes, in milliseconds: the caller's, or where ARGV.now is "-" the store's own, which is asked
--- once and only by who needs it.
+-- clock: the time by which a call goes, in milliseconds: the caller's, or where ARGV.now begins with "-" the store's own, which is
+-- asked once and only by who needs it. Behind a blank ARGV.now may have the steady time, where that is another: windows run by it.
 
-local time = tonumber(ARGV.now)
+local time, steady = string.match(ARGV.now, '^(%S+) ?(%d*)$')
+time, steady = tonumber(time), tonumber(steady)
 
 local function now()
   if not time then
@@ -11,4 +12,4 @@ local function now()
   return time
 end
 
-return { now = now, text = function() return string.format('%d', now()) end }
+return { now = now, text = function() return string.format('%d', now()) end, steady = function() return steady or now() end }

@@ -16,7 +16,7 @@ local unsettled
 if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
 if unsettled then return unsettled end
 
--- The buyer, as feed/gifts has a gifter: the id out of the JSON that the claim keeps.
+-- The buyer as totals/count has one, "r USER" or "- USER": the id out of the JSON that the claim keeps.
 local ESCAPES = { b = '\b', f = '\f', n = '\n', r = '\r', t = '\t' }
 local function gifter_of(person)
   local id = string.gsub(match(person, '^{"id":"(.-)","name":') or '', '\\(.)(%x?%x?%x?%x?)', function(c, hex)

@@ -1,7 +1,7 @@
 -- block_change: blocks a user, or ends a block. Blocks that are over go.
 --
 -- KEYS blocks
---     blocks: as feed/guard has them
+--     blocks: see feed/blocks
 -- ARGV now user until blocks_at_most
 --     user: the id as JSON
 --     until: a time, "0" for ever, or "" to end the block

@@ -21,7 +21,7 @@ local grown, vanished, mourned = 0, 0, {}
 local news = ''
 
 -- Status, row, and the lines behind the first of what happened now. `grown` is what a combo grew by, where body is a frame
--- of it, as PART of feed/gifts; else what is given is told by the lines. `unseen` where no change came with it: then "~" stands
+-- of it, as "UNITS:AMOUNT:CURRENCY"; else what is given is told by the lines. `unseen` where no change came with it: then "~" stands
 -- before the seq. Which of this call's entries it is.
 local function enter(status, row, extra, body, grown, unseen)
   unseen = unseen or status == 's' or status == 'n'

@@ -17,18 +17,28 @@ fn read(name: &str, text: &'static str) -> Header {
     Header::read(text).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
+/// The text of every file.
+fn all_texts() -> impl Iterator<Item = &'static str> {
+    let others = scripts::PARTS.into_iter().chain(scripts::MODULES).map(|part| part.text);
+    scripts::ALL.map(|script| script.text).into_iter().chain(others)
+}
+
 #[test]
 fn every_script_has_a_header_and_what_stands_in_front_of_it_finds_its_arguments() {
     for script in scripts::ALL {
         let (name, header) = (script.name, read(script.file, script.text));
         assert_eq!(*script.header(), header, "{name}");
-        let parts: Vec<_> = script.parts.iter().chain(script.ends).map(|part| part.name).collect();
         // At least the clock.
-        assert_eq!(parts.is_empty(), !header.args.contains(&"now"), "{name}");
-        let texts = script.parts.iter().chain(script.ends).map(|part| part.text).chain([script.text]);
-        for text in texts {
-            let code = header.numbered(text).unwrap_or_else(|why| panic!("{name}: {why}"));
-            assert!(!code.contains("ITEM_"), "{name}: {code}");
+        let has_others = !script.parts.is_empty() || !header.uses.is_empty();
+        assert_eq!(has_others, header.args.contains(&"now"), "{name}");
+        let code = script.composed().unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert!(!code.contains("ITEM_"), "{name}: {code}");
+        for module in header.uses.iter().chain(&header.later) {
+            let called = [format!("{module}."), format!("{module}()")];
+            assert!(
+                called.iter().any(|it| code.contains(it)),
+                "{name} names {module}, and nothing in it does"
+            );
         }
     }
 }
@@ -36,8 +46,7 @@ fn every_script_has_a_header_and_what_stands_in_front_of_it_finds_its_arguments(
 /// Names cannot be mixed up with their neighbours.
 #[test]
 fn no_script_counts_its_arguments() {
-    for text in scripts::ALL.map(|script| script.text).into_iter().chain(scripts::PARTS.map(|part| part.text))
-    {
+    for text in all_texts() {
         for counted in ["KEYS[", "ARGV["] {
             assert!(!text.contains(counted), "{text}");
         }
@@ -57,7 +66,7 @@ fn every_script_says_what_it_does_with_the_data() {
         let code: String = script.text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         let writes = [
             "'SET'", "'HSET'", "'DEL'", "'HDEL'", "'ZADD'", "'ZREM'", "'LPUSH'", "'RPUSH'", "'MSET'",
-            "settle()",
+            "settle()", "commit()",
         ];
         let wrote: Vec<_> = writes.iter().filter(|word| code.contains(**word)).collect();
         assert!(data != Use::Reads || wrote.is_empty(), "{} reads, and has {wrote:?}", script.name);
@@ -78,8 +87,7 @@ fn every_script_says_what_it_does_with_the_data() {
 #[test]
 fn every_command_that_scripts_name_is_checked_and_documented() {
     let known: BTreeSet<&str> = scripts::COMMANDS.split(' ').collect();
-    for text in scripts::ALL.map(|script| script.text).into_iter().chain(scripts::PARTS.map(|part| part.text))
-    {
+    for text in all_texts() {
         for part in text.split("call('").chain(text.split("in_parts('")).skip(1) {
             let name = part.split('\'').next().unwrap();
             let is_command = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -115,14 +123,15 @@ fn every_lua_file_is_one_that_is_run() {
         }
     }
     let mut known: BTreeSet<String> = scripts::ALL.iter().map(|script| script.file.to_owned()).collect();
-    known.extend(scripts::PARTS.iter().map(|part| part.name.to_owned()));
+    let others = scripts::PARTS.iter().chain(&scripts::MODULES);
+    known.extend(others.map(|part| part.name.to_owned()));
+    known.insert("totals/counted".to_owned()); // a part of the module counting
     assert_eq!(files, known);
 }
 
 #[test]
 fn scripts_keep_numbers_out_of_floats_keys_out_of_arguments_and_messages_in_their_slot() {
-    for text in scripts::ALL.map(|script| script.text).into_iter().chain(scripts::PARTS.map(|part| part.text))
-    {
+    for text in all_texts() {
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         // It rounds numbers, so it gets texts only.
         assert_eq!(code.matches("cjson.encode").count(), code.matches("cjson.encode(text)").count());

@@ -114,7 +114,9 @@ impl Feeds {
             // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
             let record = ready.due_since.map(|_| WaitingGift::text(gift, false)).unwrap_or_default();
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            call.item(keys, wire::gift_args(gift, entry_extra(gift), &wire::gifter(&gift.user), &record));
+            let args = wire::gift_args(gift, &gift.user, !gift.user.anonymous, entry_extra(gift));
+            let when = [("record", record), ("show", wire::show_arg(gift))];
+            call.item(keys, args.into_iter().chain(when));
         }
         call
     }

@@ -154,12 +154,12 @@ impl Reviews {
         reason.iter().for_each(|reason| push_string(&mut text, reason));
         call.arg("decision", decision).arg("reason", text);
         let masked = MaskedGift::of(gift);
-        for (shown, is_masked, extra, gifter) in [
-            (gift, false, entry_extra(gift), wire::gifter(&gift.user)),
-            (&masked.shown, true, masked.extra, wire::unranked(&gift.user)),
-        ] {
+        for (shown, is_masked, extra) in
+            [(gift, false, entry_extra(gift)), (&masked.shown, true, masked.extra)]
+        {
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            call.item(keys, wire::gift_args(shown, extra, &gifter, &WaitingGift::text(gift, is_masked)));
+            let args = wire::gift_args(shown, &gift.user, !is_masked && !gift.user.anonymous, extra);
+            call.item(keys, args.into_iter().chain([("record", WaitingGift::text(gift, is_masked))]));
         }
         call
     }
@@ -168,7 +168,7 @@ impl Reviews {
 /// A gift as it is shown masked, and entered as it was given.
 pub(super) struct MaskedGift {
     pub shown: Gift,
-    /// Its extra, with the body of the ledger behind it; see `lua/feed/gifts.lua`.
+    /// Its extra, with the body of the ledger behind it; see `lua/feed/gift.lua`.
     pub extra: String,
 }
 

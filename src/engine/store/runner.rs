@@ -11,7 +11,7 @@ use super::keys::{Keys, Part, Shared};
 use super::known::{Known, Mark, epoch_after};
 use super::options::StoreOptions;
 use super::place::Place;
-use super::scripts::{Call, Script};
+use super::scripts::{self, Call, Script};
 use super::slots::slot_of_tag;
 use super::tags::random;
 use super::wire::{self, Garbled};
@@ -57,11 +57,20 @@ impl Reply {
     }
 }
 
+/// The members of the server's policy that scripts read, as JSON: each call decodes it.
+fn script_defaults(policy: &Policy) -> String {
+    let mut members = serde_json::to_value(policy).unwrap_or_default();
+    if let Some(members) = members.as_object_mut() {
+        members.retain(|name, _| scripts::read_of_policy(name));
+    }
+    members.to_string()
+}
+
 impl Runner {
     pub fn new(options: StoreOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
         let damaged = Damaged::new(options.metrics.clone());
         Runner {
-            defaults: serde_json::to_string(&options.defaults).unwrap_or_default(),
+            defaults: script_defaults(&options.defaults),
             options,
             keys,
             place,

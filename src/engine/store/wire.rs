@@ -9,7 +9,7 @@ use super::known::Mark;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
     Answer, Change, Controls, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome, Person,
-    PolicyPatch, Position, Row, Show, row,
+    PolicyPatch, Position, Row, Show, Value, row,
 };
 use crate::engine::EngineError;
 use crate::engine::protocol::records::GiftReceipt;
@@ -142,23 +142,41 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     serde_json::from_str(text).map_err(|_| Garbled("a policy"))
 }
 
-/// A gift's ARGV, as `lua/feed/gifts.lua` lists them. `own` is what the script needs of it besides.
-pub(super) fn gift_args(gift: &Gift, extra: String, gifter: &str, own: &str) -> [(&'static str, String); 4] {
-    let combo = row::combo_key(gift);
-    let mut head = gift.fingerprint.to_string();
-    if gift.show != Show::ByPolicy || combo.is_some() {
-        head.push(' ');
-        match gift.show {
-            Show::ByPolicy => {}
-            Show::After(0) => head.push('-'),
-            Show::After(ms) => head.push_str(&format!("+{ms}")),
-            Show::At(at) => head.push_str(&at.0.to_string()),
-        }
-        head.push(' ');
-        head.push_str(combo.as_deref().unwrap_or_default());
+/// What every script that takes gifts gets of one, as `lua/feed/gift.lua` explains it: `shown` is the gift as it is shown,
+/// `giver` who gave it, `entry` what its entry in the ledger begins with.
+pub(super) fn gift_args(
+    shown: &Gift,
+    giver: &Person,
+    is_ranked: bool,
+    entry: String,
+) -> [(&'static str, String); 7] {
+    let units = shown.combo.as_ref().map_or(shown.count, |combo| combo.count.into());
+    [
+        ("fingerprint", shown.fingerprint.to_string()),
+        ("combo", row::combo_key(shown).unwrap_or_default()),
+        ("given", given_json(units, shown.value.as_ref())),
+        ("body", gift_body(shown)),
+        ("entry", entry),
+        ("ranked", if is_ranked { "1" } else { "0" }.to_owned()),
+        ("user", giver.id.to_string()),
+    ]
+}
+
+/// When a gift is to be shown, as `lua/feed/gift.lua` explains it.
+pub(super) fn show_arg(gift: &Gift) -> String {
+    match gift.show {
+        Show::ByPolicy => String::new(),
+        Show::After(0) => "-".to_owned(),
+        Show::After(ms) => format!("+{ms}"),
+        Show::At(at) => at.0.to_string(),
     }
-    let rest = format!("{} {gifter}{own}", gifter.len());
-    [("head", head), ("body", gift_body(gift)), ("extra", extra), ("rest", rest)]
+}
+
+/// Units and money as receipts have them.
+fn given_json(units: u64, value: Option<&Value>) -> String {
+    let value =
+        value.map(|Value { amount, currency }| format!(",\"amount\":{amount},\"currency\":\"{currency}\""));
+    format!("{{\"units\":{units}{}}}", value.unwrap_or_default())
 }
 
 /// What follows in the gift's row behind the row's own lines.
@@ -166,11 +184,6 @@ pub(super) fn gift_body(gift: &Gift) -> String {
     let mut body = String::with_capacity(256);
     push_body(&mut body, gift, &row::combo_key(gift).unwrap_or_default());
     body
-}
-
-/// [`gifter`], of a gift whose giver is not ranked for it.
-pub(super) fn unranked(user: &Person) -> String {
-    format!("- {}", user.id)
 }
 
 /// Who gave, as scripts that count get it.

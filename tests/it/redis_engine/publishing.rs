@@ -1,4 +1,4 @@
-//! Publishing: the way that most gifts take writes what the general way writes, and nothing is half written where a feed
+//! Publishing: the usual way writes what the modules write, and nothing is half written where a feed
 //! lost something.
 
 use std::collections::BTreeMap;
@@ -90,23 +90,36 @@ fn some_gift(dice: &mut Dice, id: &str) -> Gift {
     gift_of(gift)
 }
 
-/// The four ARGV of a gift, as `lua/feed/gifts.lua` lists them.
-fn gift_args(gift: &Gift) -> [String; 4] {
-    let combo = row::combo_key(gift);
-    let mut head = gift.fingerprint.to_string();
-    if gift.show != Show::ByPolicy || combo.is_some() {
-        let show = match gift.show {
-            Show::ByPolicy => String::new(),
-            Show::After(0) => "-".to_owned(),
-            Show::After(ms) => format!("+{ms}"),
-            Show::At(at) => at.0.to_string(),
-        };
-        head = format!("{head} {show} {}", combo.as_deref().unwrap_or_default());
-    }
-    let (mut body, record) = (String::new(), WaitingGift::text(gift, false));
-    push_body(&mut body, gift, combo.as_deref().unwrap_or_default());
-    let gifter = format!("{} {}", if gift.user.anonymous { '-' } else { 'r' }, gift.user.id);
-    [head, body, entry_extra(gift), format!("{} {gifter}{record}", gifter.len())]
+/// The ARGV of a gift, as `lua/feed/gift.lua` explains them.
+fn gift_args(gift: &Gift) -> [String; 9] {
+    let combo = row::combo_key(gift).unwrap_or_default();
+    let mut body = String::new();
+    push_body(&mut body, gift, &combo);
+    let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
+    let given = match &gift.value {
+        Some(value) => {
+            format!(r#"{{"units":{units},"amount":{},"currency":"{}"}}"#, value.amount, value.currency)
+        }
+        None => format!(r#"{{"units":{units}}}"#),
+    };
+    let show = match gift.show {
+        Show::ByPolicy => String::new(),
+        Show::After(0) => "-".to_owned(),
+        Show::After(ms) => format!("+{ms}"),
+        Show::At(at) => at.0.to_string(),
+    };
+    let ranked = if gift.user.anonymous { "0" } else { "1" };
+    [
+        gift.fingerprint.to_string(),
+        combo,
+        given,
+        body,
+        entry_extra(gift),
+        ranked.to_owned(),
+        gift.user.id.to_string(),
+        WaitingGift::text(gift, false),
+        show,
+    ]
 }
 
 /// The lock of a gift, or how far the combo of a frame is.
@@ -245,11 +258,11 @@ fn text_of(reply: Reply) -> String {
 fn the_usual_way_writes_what_the_general_way_writes_also_in_this_process() {
     let server = RedisServer::start();
     let mut redis = server.connect();
-    let parts = scripts::PUBLISH.parts.iter().chain(scripts::PUBLISH.ends);
-    let general: String = parts.map(|part| part.glued()).collect();
-    let general = scripts::PUBLISH.header().numbered(&general).unwrap();
-    let general = Side::new(&general, "b:");
-    let sides = [Side::new(&scripts::PUBLISH.source(), "a:"), general];
+    let whole = scripts::PUBLISH.source();
+    let usual_way = "local usual = (function()\n";
+    assert!(whole.contains(usual_way));
+    let general = whole.replace(usual_way, &[usual_way, "do return nil end\n"].concat());
+    let sides = [Side::new(&whole, "a:"), Side::new(&general, "b:")];
     let (mut usual, mut other, mut counted) = (0, 0, 0);
     for seed in seeds(0..60) {
         let mut dice = Dice(seed);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::Gift;
 
-/// A gift that waits for its time (`later` in `lua/due/queue.lua`) or for a host (`reviews` in `lua/feed/guard.lua`).
+/// A gift that waits for its time (`later` in `lua/due/schedule.lua`) or for a host (`reviews` in `lua/feed/screening.lua`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingGift<'a> {
     /// The gift as it was given.

@@ -361,15 +361,15 @@ impl DueQueue {
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
-        call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
         call.arg("blocked_everywhere", everywhere);
         for (entry, WaitingGift { gift, masked }) in gifts {
             let masked = masked.then(|| MaskedGift::of(gift));
             let shown = masked.as_ref().map_or(&**gift, |masked| &masked.shown);
             let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
-            let gifter = if masked.is_some() { wire::unranked(&gift.user) } else { wire::gifter(&gift.user) };
+            let is_ranked = masked.is_none() && !gift.user.anonymous;
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            call.item(keys, wire::gift_args(shown, extra, &gifter, &entry.member));
+            let args = wire::gift_args(shown, &gift.user, is_ranked, extra);
+            call.item(keys, args.into_iter().chain([("member", entry.member.clone())]));
         }
         call
     }

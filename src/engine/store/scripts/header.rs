@@ -12,6 +12,12 @@ pub struct Header {
     pub args: Vec<&'static str>,
     /// ARGV of each of the things that the script takes many of.
     pub item_args: Vec<&'static str>,
+    /// Modules that are made first of all: where the last of them returns something, that is the script's answer.
+    pub first: Vec<&'static str>,
+    /// Modules that are made before the script's own text runs.
+    pub uses: Vec<&'static str>,
+    /// Modules that are made where they are first called.
+    pub later: Vec<&'static str>,
     /// What it does with the data; none of a text that stands in front of scripts.
     pub data: Option<Use>,
 }
@@ -36,6 +42,8 @@ impl Header {
         let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("--")).collect();
         let (keys, item_keys) = listed(&lines, "KEYS")?;
         let (args, item_args) = listed(&lines, "ARGV")?;
+        let modules = |what| listed(&lines, what).map(|(names, _)| names).unwrap_or_default();
+        let (first, uses, later) = (modules("FIRST"), modules("USES"), modules("LATER"));
         let data = lines.iter().find_map(|line| line.strip_prefix(" DATA "));
         let data = data.map(|words| match words {
             "reads" => Ok(Use::Reads),
@@ -44,16 +52,18 @@ impl Header {
             "writes, grows" => Ok(Use::Grows),
             other => Err(format!("DATA is reads, writes, writes, grows or writes, always, and not {other}")),
         });
-        Ok(Header { keys, item_keys, args, item_args, data: data.transpose()? })
+        Ok(Header { keys, item_keys, args, item_args, first, uses, later, data: data.transpose()? })
     }
 
     /// The code of `text` as Redis runs it: without the lines that only comment, and with numbers in place of names. `KEYS.meta`
     /// is `KEYS[4]`, and `ARGV.body[n]` that of the nth of the things that the script takes many of. ITEM_COUNT says how many they
-    /// are, FIRST_ITEM_KEY where their KEYS begin.
+    /// are, FIRST_ITEM_KEY where their KEYS begin. For `STRINGS.meta` see [`Header::strings`].
     pub fn numbered(&self, text: &str) -> Result<String, String> {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("--"));
         let code: String = code.flat_map(|line| [line, "\n"]).collect();
         let code = number(&code, "KEYS", &self.keys, &self.item_keys)?;
+        let named = self.named_strings(&code);
+        let code = number(&code, "STRINGS", &named, &self.item_keys)?;
         let code = number(&code, "ARGV", &self.args, &self.item_args)?;
         let (table, fixed, each) = match self.item_keys.len() {
             0 => ("ARGV", self.args.len(), self.item_args.len()),
@@ -61,6 +71,26 @@ impl Header {
         };
         let count = format!("((#{table} - {fixed}) / {each})");
         Ok(code.replace("ITEM_COUNT", &count).replace("FIRST_ITEM_KEY", &(self.keys.len() + 1).to_string()))
+    }
+
+    /// Reads at once what is stored at those keys whose strings `code` names: `STRINGS.meta` is that of `KEYS.meta`, false where it
+    /// is missing or of another type.
+    pub fn strings(&self, code: &str) -> String {
+        let mut keys: Vec<String> =
+            self.named_strings(code).iter().map(|name| format!("KEYS.{name}")).collect();
+        if !self.item_keys.is_empty() {
+            keys.push("unpack(KEYS, FIRST_ITEM_KEY)".to_owned());
+        }
+        format!("local STRINGS = redis.call('MGET', {})\n", keys.join(", "))
+    }
+
+    fn named_strings(&self, code: &str) -> Names {
+        let is_named = |name: &&&str| {
+            let behind = |at: (usize, &str)| code[at.0 + at.1.len()..].chars().next();
+            let is_end = |next: Option<char>| !next.is_some_and(|it| it.is_alphanumeric() || it == '_');
+            code.match_indices(&format!("STRINGS.{name}")).any(|at| is_end(behind(at)))
+        };
+        self.keys.iter().filter(is_named).copied().collect()
     }
 }
 

@@ -18,12 +18,10 @@ pub struct Script {
     pub name: &'static str,
     /// Its file in `lua/`, without `.lua`.
     pub file: &'static str,
-    /// What stands in front of its own text; some of [`PARTS`], in their order.
+    /// What stands in front of its own text, of scripts without modules; some of [`PARTS`], in their order.
     pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
-    /// What stands behind its own text; some of [`PARTS`].
-    pub ends: &'static [Part],
     /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
     pub promises: bool,
     header: LazyLock<Header>,
@@ -51,6 +49,48 @@ macro_rules! part {
     };
 }
 
+/// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
+pub const MODULES: [Part; 23] = [
+    part!("clock", "clock"),
+    part!("feed/policies", "policies"),
+    part!("feed/list", "list"),
+    part!("feed/feed", "feed"),
+    part!("feed/doubt", "doubt"),
+    part!("feed/settle", "settle"),
+    part!("feed/row", "row"),
+    part!("feed/lock", "lock"),
+    part!("feed/locks", "locks"),
+    part!("feed/receipt", "receipt"),
+    part!("feed/receipts", "receipts"),
+    part!("feed/gift", "gift"),
+    part!("feed/usual", "usual"),
+    part!("feed/combo", "combo"),
+    part!("feed/frame", "frame"),
+    part!("feed/waiting", "waiting"),
+    part!("feed/blocks", "blocks"),
+    part!("feed/screening", "screening"),
+    part!("due/schedule", "schedule"),
+    part!("ledger/writer", "ledger"),
+    part!("ledger/room", "room"),
+    // Texts that share their locals with others, as long as some scripts have them in front of their own.
+    Part {
+        text: concat!(
+            include_str!("../../../../lua/ledger/ledger.lua"),
+            "return { ledger_of = ledger_of, ledger_mourn = ledger_mourn, reports_of = reports_of, entry_time = entry_time }\n"
+        ),
+        ..part!("ledger/ledger", "stored")
+    },
+    Part {
+        text: concat!(
+            include_str!("../../../../lua/totals/counting.lua"),
+            include_str!("../../../../lua/totals/sums.lua"),
+            include_str!("../../../../lua/totals/count.lua"),
+            include_str!("../../../../lua/totals/counted.lua")
+        ),
+        ..part!("totals/counting", "counting")
+    },
+];
+
 /// The time by which a call goes.
 pub const CLOCK: Part = part!("clock", "clock");
 
@@ -69,26 +109,11 @@ pub const REPORT: Part = part!("ledger/reader");
 /// What stands in front of scripts that append to the feed's ledger.
 pub const APPEND: Part = part!("ledger/append");
 
-/// The dedup lock.
-pub const LOCK: Part = part!("feed/lock", "lock");
-
-/// How far a combo has grown.
-pub const COMBO: Part = part!("feed/combo", "combo");
-
 /// What became of a gift, by its id.
 pub const RECEIPT: Part = part!("feed/receipt", "receipt");
 
-/// What stands in front of scripts that take gifts.
-pub const GIFTS: Part = part!("feed/gifts");
-
 /// What stands in front of scripts that change the feed's due queue.
 pub const DUE: Part = part!("due/queue");
-
-/// How scripts end that take gifts and whose due queue may change: behind [`DUE`].
-pub const FINISH: Part = part!("feed/finish");
-
-/// The part of publishing that is all of it most of the time.
-pub const NOW: Part = part!("feed/publish_now");
 
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = part!("totals/sums");
@@ -108,22 +133,14 @@ pub const TALLY_FOLD: Part = part!("totals/fold");
 /// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
 pub const COUNT: Part = part!("totals/count");
 
-/// Review and blocks: what stands behind [`DUE`] in front of scripts that judge gifts.
-pub const GUARD: Part = part!("feed/guard");
-
-/// How publishing ends when not all gifts are simply for now.
-pub const LATER: Part = part!("feed/publish_later");
-
 /// What rows were made of: behind [`COUNT`] in front of scripts that take back.
 pub const RETRACTED: Part = part!("feed/retracted");
 
 /// Every part there is.
-pub const PARTS: [Part; 23] = [
+pub const PARTS: [Part; 16] = [
     CLOCK,
     POLICIES,
     COMMON,
-    LOCK,
-    COMBO,
     RECEIPT,
     LEDGER,
     REPORT,
@@ -135,12 +152,7 @@ pub const PARTS: [Part; 23] = [
     TALLY_GIFTERS,
     TALLY_RANKS,
     TALLY_FOLD,
-    GIFTS,
-    NOW,
     DUE,
-    FINISH,
-    GUARD,
-    LATER,
     DROPS,
 ];
 
@@ -150,14 +162,6 @@ const IF_COUNTED: Part =
 
 /// Where [`IF_COUNTED`] ends.
 const END: Part = Part { name: "", text: "end", module: None };
-
-/// Runs what stands behind it, up to [`END_GUARDED`], only where gifts are looked at (`guards` of `lua/feed/publish_now.lua`).
-const IF_GUARDED: Part =
-    Part { name: "", text: "local judge_gift, commit_reviews\nif guards then", module: None };
-
-/// Where [`IF_GUARDED`] ends: what is needed of it behind.
-const END_GUARDED: Part =
-    Part { name: "", text: "judge_gift, commit_reviews = judge, guard_commit\nend", module: None };
 
 /// What stands in front of the scripts of drops.
 pub const DROPS: Part = part!("drops/stock");
@@ -173,19 +177,60 @@ impl Part {
 }
 
 impl Script {
-    /// What Redis runs; of a script that names what its header does not have, one that says so.
+    /// What Redis runs; of a script that names what there is not, one that says so.
     pub fn source(&self) -> String {
-        let glued = |parts: &[Part]| parts.iter().map(Part::glued).collect::<String>();
-        // What comes behind its own text runs only where that has written nothing, and has a check of its own.
-        let (body, ends) = (glued(self.parts) + self.text, glued(self.ends));
-        let check = |body: &str, asked| rights::check(self.name, self.header(), body, asked);
-        let numbered =
-            |text: &str| self.header().numbered(text).unwrap_or_else(|why| format!("error({why:?})\n"));
-        let (body, ends) = (numbered(&body), numbered(&ends));
-        match ends.is_empty() {
-            true => check(&body, Asked::All) + &body,
-            false => [check(&body, Asked::Writes), body, check(&ends, Asked::All), ends].concat(),
+        self.composed().unwrap_or_else(|why| format!("error({why:?})\n"))
+    }
+
+    /// The check of its rights, its modules and parts, and its own text.
+    ///
+    /// # Errors
+    /// When a name is in neither its header nor [`MODULES`]: which.
+    pub fn composed(&self) -> Result<String, String> {
+        let header = self.header();
+        if header.uses.is_empty() {
+            let glued: String = self.parts.iter().map(Part::glued).collect();
+            let body = header.numbered(&(glued + self.text))?;
+            return Ok(rights::check(self.name, header, &body, Asked::All) + &body);
         }
+        let first = header.first.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
+        let used = header.uses.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
+        let later = header.later.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
+        let texts = |modules: &[&Part]| modules.iter().map(|it| it.text).collect::<String>();
+        let at_once = texts(&first) + &texts(&used) + self.text;
+        let mut text = String::from("local KEYS, ARGV, redis = KEYS, ARGV, redis\n");
+        text.push_str(&header.strings(&[texts(&later), at_once.clone()].concat()));
+        for part in &first {
+            text.push_str(&part.glued());
+        }
+        if let Some(name) = header.first.last() {
+            text.push_str(&format!("if {name} then return {name} end\n"));
+        }
+        text.push_str(&format!("local {}\n", header.uses.join(", ")));
+        if !later.is_empty() {
+            // Most calls need none of these modules, so one function makes whichever is named first.
+            text.push_str(
+                "local LATER\nLATER = setmetatable({}, { __index = function(made, name)\nlocal it\n",
+            );
+            for Part { module, text: code, .. } in &later {
+                let check = rights::check(self.name, header, code, Asked::WritesOfModule);
+                let name = module.unwrap_or_default();
+                text.extend([
+                    "if name == '",
+                    name,
+                    "' then it = (function()\n",
+                    &check,
+                    code,
+                    "\nend)() end\n",
+                ]);
+            }
+            text.push_str("made[name] = it\nreturn it\nend })\n");
+        }
+        for Part { module, text: code, .. } in &used {
+            text.extend([module.unwrap_or_default(), " = (function()\n", code, "\nend)()\n"]);
+        }
+        let check = rights::check(self.name, header, &at_once, Asked::Writes);
+        Ok(check + &header.numbered(&(text + self.text))?)
     }
 
     /// [`Script::source`], made once.
@@ -204,18 +249,22 @@ impl Script {
     }
 }
 
+/// The module of this name.
+fn module(name: &str) -> Result<&'static Part, String> {
+    MODULES.iter().find(|it| it.module == Some(name)).ok_or_else(|| format!("there is no module {name}"))
+}
+
 macro_rules! script {
-    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal) => {
-        script!($name, $called, $file, [$($part),*], $promises, []);
+    ($name:ident, $called:literal, $file:literal, $promises:literal) => {
+        script!($name, $called, $file, [], $promises);
     };
-    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal, [$($end:ident),*]) => {
+    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $called,
             file: $file,
             parts: &[$($part),*],
             text: include_str!(concat!("../../../../lua/", $file, ".lua")),
-            ends: &[$($end),*],
             promises: $promises,
             header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
             whole: LazyLock::new(|| $name.source().into()),
@@ -224,52 +273,9 @@ macro_rules! script {
     };
 }
 
-script!(
-    PUBLISH,
-    "feed_publish",
-    "feed/publish",
-    [POLICIES, LOCK],
-    true,
-    [
-        COMMON,
-        LEDGER,
-        APPEND,
-        IF_COUNTED,
-        SUMS,
-        COUNT,
-        END,
-        COMBO,
-        RECEIPT,
-        GIFTS,
-        NOW,
-        DUE,
-        FINISH,
-        IF_GUARDED,
-        GUARD,
-        END_GUARDED,
-        LATER
-    ]
-);
-script!(
-    SHOW,
-    "feed_show",
-    "feed/show",
-    [
-        POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE,
-        FINISH, GUARD
-    ],
-    false
-);
-script!(
-    REVIEW,
-    "feed_review",
-    "feed/review",
-    [
-        POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, LOCK, COMBO, RECEIPT, GIFTS, DUE,
-        FINISH, GUARD
-    ],
-    true
-);
+script!(PUBLISH, "feed_publish", "feed/publish", true);
+script!(SHOW, "feed_show", "feed/show", false);
+script!(REVIEW, "feed_review", "feed/review", true);
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", [CLOCK], true);
 script!(WALK_TURN, "walk_turn", "feed/walk_turn", [CLOCK], true);
 script!(
@@ -279,7 +285,7 @@ script!(
     [POLICIES, COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
     true
 );
-script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", [POLICIES, COMMON, RECEIPT, DUE], true);
+script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", true);
 script!(
     RETRACT,
     "feed_retract",
@@ -351,6 +357,15 @@ script!(VIEWERS_REVOKED, "viewers_revoked", "viewers/revoked", [], false);
 script!(REQUEST_CLAIM, "request_claim", "sources/request_claim", [CLOCK], true);
 
 script!(PROBE, "probe", "probe", [], false);
+
+/// Whether any script reads the member of this name of a feed's policy.
+pub(in crate::engine) fn read_of_policy(name: &str) -> bool {
+    let is_read = |text: &str| {
+        ["policy.", "policies.defaults."].iter().any(|table| text.contains(&[table, name].concat()))
+    };
+    let modules = MODULES.iter().chain(&PARTS).map(|part| part.text);
+    ALL.iter().map(|script| script.text).chain(modules).any(is_read)
+}
 
 /// The text of the script of this name as it is run; without a name, the names of all of them, a line each.
 ///

@@ -1,0 +1,135 @@
+-- feed: where a feed stands, its policy, and the changes that this call makes.
+--
+-- Every change of a feed takes the next seq of an epoch. A new epoch begins where changes that watchers saw may be gone (doubt);
+-- watchers get a snapshot then.
+--
+--   meta  STRING: epoch seq tag covered rows expires_at|- list_epoch idle_ttl capacity changed
+--         covered: positions from here on can be resumed by hist alone
+--         rows: how many list and rows have; another number means that something was evicted
+--         expires_at: no row expires before this
+--         list_epoch: the epoch in which the list began; locks of another list do not count
+--         capacity: the list is cut to this; another one in force is a reset
+--         changed: when the feed changed last
+--   hist  LIST, oldest first: the last changes, an element per seq; at least `seq - covered` of them. A change is "SEQ PREV TAG
+--         KIND", newline, and after add and update the row
+--
+-- Redis does not roll a script back. So a script reads every key and decides everything, and only then writes: what is of a wrong
+-- type or unreadable ends it while nothing is written.
+
+local call, format = redis.call, string.format
+local MAX_TIME = 253402300799999
+-- How much longer than what is covered hist may grow, so that it is cut once in a while and not by every call.
+local HISTORY_SLACK = 32
+local candidate, idle_ttl = string.sub(ARGV.candidate_epoch, 1, 14), ARGV.idle_ttl
+
+-- tostring would give 1e+15; this is exact up to 2^53.
+local function int(number)
+  return format('%d', number)
+end
+
+local policy, now, changes, commits = policies.with(STRINGS.policy), clock.now(), {}, {}
+local feed = {
+  now = now, time = clock.text(), steady = clock.steady(), int = int, policy = policy, changes = changes, commits = commits,
+  epoch = false, seq = 0, seq_text = '0', tag = '0', expires_at = false, list_epoch = false,
+  -- is_lost: the list is gone or damaged. is_strayed: the list is whole, but not what watchers have seen.
+  is_lost = false, is_strayed = false,
+  -- Rows may have expired, or the list is to be cut to another capacity.
+  is_unsettled = false, is_resized = false,
+  -- What is to be answered instead of everything; a time from which on the feed must be in the index of feeds first.
+  refusal = false, unready_at = false,
+  -- Below.
+  next_seq = false, record = false, row_expiry = false, forget_history = false, commit = false, position = false,
+}
+local covered, history, idle_before = 0, call('LLEN', KEYS.hist), '0'
+
+do
+  local epoch, seq, tag, from, rows, expires_at, list_epoch, idle, capacity, changed =
+    string.match(STRINGS.meta or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+)$')
+  if not policy or STRINGS.meta and not epoch then
+    -- What is there and cannot be read is neither guessed nor written over.
+    feed.refusal = redis.error_reply(policy and "DAMAGED a feed's meta" or 'DAMAGED a policy')
+  elseif epoch and rows + 0 == list.count and list.count == list.stored_rows then
+    feed.epoch, feed.seq, feed.seq_text, feed.tag, feed.list_epoch = epoch, seq + 0, seq, tag, list_epoch
+    feed.expires_at = expires_at ~= '-' and expires_at + 0
+    covered, idle_before = from + 0, idle
+    local is_as_known = ARGV.known_epoch == epoch and ARGV.known_seq == seq and ARGV.known_tag == tag
+    local is_of_this_server = string.sub(epoch, -5) == string.sub(candidate, -5)
+    feed.is_strayed = history < feed.seq - covered
+      or not (is_of_this_server and (is_as_known or ARGV.known_epoch == '')) and LATER.doubt.is_founded(feed, covered, changed + 0)
+    feed.is_resized = policy.capacity ~= capacity + 0
+    feed.is_unsettled = feed.is_resized or feed.expires_at and now >= feed.expires_at
+  elseif STRINGS.meta or list.count + list.stored_rows + history > 0 then
+    feed.is_lost = true
+    list.clear()
+  end
+end
+if feed.is_strayed then feed.epoch, covered = candidate, feed.seq end
+
+-- Takes the next seq, as text; a feed that nobody wrote to begins. `record` is to follow.
+function feed.next_seq()
+  if not feed.epoch then feed.epoch, feed.list_epoch = candidate, candidate end
+  feed.seq = feed.seq + 1
+  feed.seq_text = int(feed.seq)
+  return feed.seq_text
+end
+
+-- Adds the change whose seq was just taken; `text` is its row, or "".
+function feed.record(kind, text)
+  changes[#changes + 1] = feed.seq_text .. ' ' .. feed.tag .. ' ' .. ARGV.tag .. ' ' .. kind .. '\n' .. text
+  feed.tag = ARGV.tag
+end
+
+-- When a row expires that changes now, as rows have it: "0" where none does.
+function feed.row_expiry()
+  if policy.row_ttl_ms == 0 then return '0' end
+  local expires_at = math.min(now + policy.row_ttl_ms, MAX_TIME)
+  if not feed.expires_at or expires_at < feed.expires_at then feed.expires_at = expires_at end
+  return int(expires_at)
+end
+
+-- Nobody can resume from before the last change.
+function feed.forget_history()
+  covered = feed.seq
+end
+
+-- Writes what was decided, and publishes the changes.
+function feed.commit()
+  local is_anew = feed.is_lost or feed.is_strayed
+  if is_anew then
+    call('DEL', KEYS.hist)
+    history = 0
+  end
+  if is_anew or #changes > 0 then
+    local lines, rows = list.commit()
+    if feed.epoch then
+      covered = math.max(covered, feed.seq - policy.history)
+      local keep = feed.seq - covered
+      if keep == 0 then
+        if history > 0 then call('DEL', KEYS.hist) end
+      elseif #changes > 0 then
+        call('RPUSH', KEYS.hist, unpack(changes))
+        if history + #changes > keep + HISTORY_SLACK then call('LTRIM', KEYS.hist, int(-keep), '-1') end
+      end
+      local meta = feed.epoch .. ' ' .. feed.seq_text .. ' ' .. feed.tag .. format(' %d %d ', covered, rows)
+        .. (feed.expires_at and int(feed.expires_at) or '-') .. ' ' .. feed.list_epoch .. ' ' .. idle_ttl .. ' '
+        .. int(policy.capacity) .. ' ' .. feed.time
+      -- A list without rows is stored too: an idle feed expires as a whole.
+      call('MSET', KEYS.meta, meta, KEYS.list, lines)
+      if idle_ttl ~= '0' then
+        for _, key in ipairs({ KEYS.meta, KEYS.list, KEYS.rows, KEYS.hist }) do call('PEXPIRE', key, idle_ttl) end
+      elseif idle_before ~= '0' then
+        for _, key in ipairs({ KEYS.rows, KEYS.hist }) do call('PERSIST', key) end
+      end
+    end
+    changes[0] = (is_anew and 'lost ' or 'live ') .. (feed.epoch or '0') .. ' ' .. int(#changes) .. '\n=\n'
+    call('SPUBLISH', ARGV.live_channel, table.concat(changes, '', 0))
+  end
+  for at = 1, #commits do commits[at]() end
+end
+
+-- Where the feed stands now, for the caller.
+function feed.position()
+  return (feed.epoch or '0') .. ' ' .. feed.seq_text .. ' ' .. feed.tag .. ' ' .. feed.time
+end
+
+return feed

@@ -1,0 +1,84 @@
+-- gift: what becomes of a gift whose time has come: it joins a row, is suppressed, or becomes a row; and what is kept of that: its
+-- entry in the ledger, what it counts, its receipt. The same rules as the domain's FeedState::publish.
+--
+-- Of a gift KEYS and ARGV have
+--   id, lock     keys: of its id; of its user and kind, or of a frame of its combo
+--   fingerprint  of the payload, in hex
+--   show         "" by the policy, "-" at once, "+MS" later, or a time
+--   combo        the key of its combo, "" for none
+--   given        what was given: {"units":N,"amount":N,"currency":C}, no amount where it has no value; of a frame what it says
+--   body         the lines that it gives the row that it begins (row)
+--   entry        the second line of its entry in the ledger, "" for a test, which has none; and behind a line break the body of
+--                that entry, where another one is shown
+--   ranked, user "1" where its giver is ranked, else "0"; the giver's id
+--   record       its record, "" while the caller does not know that it is for later
+
+local LETTERS = { accepted = 'a', merged = 'm', suppressed = 's', denied = 'n' }
+local NOTHING = '{"units":0}'
+-- Whether the feed counts something, or is to begin to.
+local is_counted = STRINGS.count or #policies.defaults.totals > 0
+
+-- Keeps what became of the nth gift; its receipt. `decision`: what was decided about one that was in review. `id`: its row, nothing
+-- where none shows it. `count`: of the row that it joined. `added`: what it added to its row, nothing where the gift is taken back
+-- in the same step. `given`: what was given.
+local function keep(n, status, decision, id, count, added, given)
+  local entry, rest, lifetime = ARGV.entry[n], nil, nil
+  if status == 'accepted' then
+    rest = ',"row":"' .. id .. '","added":' .. added
+  else
+    rest = (id and ',"row":"' .. id .. '"' or '') .. (count and ',"count":' .. count or '') .. ',"epoch":"' .. (feed.epoch or '0')
+      .. '","seq":' .. feed.seq_text .. (added and ',"added":' .. added or ',"retracted":true')
+  end
+  if decision then rest = rest .. ',"decision":"' .. decision .. '"' end
+  if entry == '' then return receipts.keep_taken(n, status, rest .. ',"test":true') end
+
+  if added and given ~= added then rest = rest .. ',"given":' .. given end
+  local number = ledger.append(LETTERS[status], id or '-', entry, string.find(entry, '\n', 1, true) and '' or ARGV.body[n],
+    ARGV.combo[n] ~= '' and given)
+  if is_counted and added then
+    local keep_until, counted = LATER.counting.count(n, status ~= 'suppressed' and id, id ~= nil, given)
+    if counted then
+      rest = rest .. ',"keep_until":' .. feed.int(keep_until) .. ',"counted":' .. counted
+      lifetime = keep_until - feed.now
+    end
+  end
+  return receipts.keep_taken(n, status, rest .. ',"entry":' .. number, lifetime)
+end
+
+-- What becomes of the nth gift, which is shown now: its receipt.
+local function take(n, decision)
+  if feed.is_unsettled then LATER.settle.apply() end
+  if ARGV.combo[n] ~= '' then return keep(n, LATER.frame.take(n, decision)) end
+
+  local id, status, count, added = locks.row_of(n), nil, nil, NOTHING
+  if id and feed.policy.dedup == 'combine' then
+    count, added = LATER.row.join(id, n)
+    if count then status = 'merged' end
+  elseif id and not LATER.row.says_more(id, n) then
+    status = 'suppressed'
+  end
+  if not status then id, status, added = list.add(ARGV.body[n], ''), 'accepted', ARGV.given[n] end
+
+  if status ~= 'suppressed' then locks.take(n, id) end
+  return keep(n, status, decision, id, count, added, ARGV.given[n])
+end
+
+-- The nth gift is suppressed or denied, so that no row shows it: its receipt, and what was given. `is_taken_back` where it is taken
+-- back in the same step: then it does not count.
+local function keep_back(n, status, decision, is_taken_back)
+  local given = ARGV.combo[n] == '' and ARGV.given[n] or LATER.frame.grow(n)
+  return keep(n, status, decision, nil, nil, not is_taken_back and NOTHING or nil, given), given
+end
+
+-- What is to be answered instead of everything, before any gift is looked at.
+local function refusal_at_start()
+  return feed.refusal or is_counted and LATER.counting.refusal_at_start() or nil
+end
+
+-- The same once all were looked at, and nothing is written.
+local function refusal()
+  if feed.unready_at then return { '', 'register', feed.int(feed.unready_at), feed.int(feed.policy.delay_ms) } end
+  return is_counted and LATER.counting.refusal() or ledger.refusal()
+end
+
+return { take = take, keep_back = keep_back, refusal_at_start = refusal_at_start, refusal = refusal }

@@ -1,0 +1,17 @@
+-- counting: how gifts count, for feeds that count something. It wraps totals/sums and totals/count, which share their locals, and
+-- supplies the names that they expect. Both are to be replaced together with what adds up.
+
+local call, match, format, concat, int = redis.call, string.match, string.format, table.concat, feed.int
+local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
+local now, time, policy = feed.now, feed.time, feed.policy
+local strings, texts, gone = { [9] = STRINGS.count, [12] = STRINGS.left }, list.texts, list.removed
+local count_gate, count_gift, count_sale, count_refuses, count_commit
+
+local function record(kind, text)
+  feed.next_seq()
+  feed.record(kind, text)
+end
+
+local function enter(letter, row_id, line, body)
+  ledger.append(letter, row_id, line, body)
+end
