@@ -12,4 +12,10 @@ local function now()
   return time
 end
 
-return { now = now, text = function() return string.format('%d', now()) end, steady = function() return steady or now() end }
+return {
+  now = now,
+  text = function() return string.format('%d', now()) end,
+  steady = function() return steady or now() end,
+  -- Times end with the year 9999.
+  MAX_TIME = 253402300799999,
+}

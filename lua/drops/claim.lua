@@ -11,26 +11,29 @@
 --     message: JSON, or ""
 --     gifter: "r USER", or "- USER" for one who is not ranked
 --     trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
+-- USES clock policies list feed ledger stock
+-- LATER doubt settle row room stored totals
 -- DATA writes, grows
--- RETURNS the header, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
+-- RETURNS where the feed stands, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the
 --   user's first claim, newline, and what `claims` has of it; "s" and how many are free; "h" and in how
 --   many ms the user's earliest hold ends. Or only "m" (call again)
 -- REFUSES u, p, o, c, s and h: that claim changes nothing
 
-local unsettled
-if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
-if unsettled then return unsettled end
-sweep()
-local fresh = {} -- user -> ends of the holds that this run made
+local refusal = stock.refusal_at_start()
+if refusal then return refusal end
+local now, int = feed.now, feed.int
+stock.sweep()
+local fresh = {} -- user -> ends of the holds that this call made
 
+-- How many holds of this user are unpaid, and when the first of them ends.
 local function unpaid_of(user)
-  local from, to = '[' .. user .. ' ' .. padded(now + 1), '(' .. user .. '!'
+  local from, to = '[' .. user .. ' ' .. stock.padded(now + 1), '(' .. user .. '!'
   local mine = fresh[user] or {}
-  local count, earliest = call('ZLEXCOUNT', UNPAID, from, to), nil
+  local count, earliest = redis.call('ZLEXCOUNT', KEYS.unpaid, from, to), nil
   if count > 0 and count + #mine >= stock.most then
-    local first = call('ZRANGEBYLEX', UNPAID, from, to, 'LIMIT', '0', '1')[1]
-    earliest = tonumber(match(first, '^%S+ (%d+) '))
+    local first = redis.call('ZRANGEBYLEX', KEYS.unpaid, from, to, 'LIMIT', '0', '1')[1]
+    earliest = tonumber(string.match(first, '^%S+ (%d+) '))
   end
   for _, at in ipairs(mine) do
     if not earliest or at < earliest then earliest = at end
@@ -38,55 +41,53 @@ local function unpaid_of(user)
   return count + #mine, earliest
 end
 
+-- What is answered to the nth claim. Nothing is written yet.
 local function take(n)
-  if not stock then return 'u' end
+  if not stock.is_there then return 'u' end
   local id, user, count, later = ARGV.claim[n], ARGV.user_digest[n], tonumber(ARGV.units[n]), ARGV.pay[n] == 'later'
-  local known = claim_of(id)
+  local known = stock.claim_of(id)
   if known then return 'a' .. known end
   if count > stock.per_user then return 'p' .. int(stock.per_user) end
-  local is = phase()
-  if is == 'pending' or is == 'closed' then return 'o' .. is end
-  local u = units_of(user)
-  if u.n + count > stock.per_user then
-    local first = u.firsts[1]
-    local text = first and claim_of(first)
+  local phase = stock.phase()
+  if phase == 'pending' or phase == 'closed' then return 'o' .. phase end
+  local taken = stock.units_of(user)
+  if taken.n + count > stock.per_user then
+    local first = taken.firsts[1]
+    local text = first and stock.claim_of(first)
     return text and 'c' .. first .. '\n' .. text or 'c'
   end
-  if count > free() then return 's' .. int(free()) end
-  local expires, row = 0, '0 - -'
+  if count > stock.free() then return 's' .. int(stock.free()) end
+  local expires, sale = 0, '0 - -'
   if later then
     local holds, earliest = unpaid_of(user)
     if holds >= stock.most then return 'h' .. int((earliest or now) - now) end
     if not fresh[user] then
       fresh[user] = {}
-      call('ZCARD', HOLDS)
+      redis.call('ZCARD', KEYS.holds) -- checks its type
     end
-    expires = math.min(now + stock.ttl, MAX_TIME)
+    expires = math.min(now + stock.ttl, clock.MAX_TIME)
     table.insert(fresh[user], expires)
     stock.held = stock.held + count
-    heed(expires)
-    held_now[#held_now + 1] = int(expires)
-    held_now[#held_now + 1] = 'h ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. id
-    unpaid_now[#unpaid_now + 1] = '0'
-    unpaid_now[#unpaid_now + 1] = unpaid_member(user, expires, ARGV.units[n], id)
+    stock.add_hold(expires, ARGV.units[n], user, id)
   else
     stock.sold = stock.sold + count
-    row = sell(id, ARGV.units[n], ARGV.user[n], ARGV.message[n], ARGV.gifter[n], ARGV.trace[n])
+    sale = stock.sell(id, ARGV.units[n], ARGV.user[n], ARGV.message[n], ARGV.gifter[n], ARGV.trace[n])
   end
   stock.stale = true
-  take_units(user, count, id)
-  put_claim(id, ARGV.fingerprint[n] .. ' ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. time .. ' ' .. row .. '\n'
-    .. ARGV.user[n] .. '\n' .. ARGV.message[n] .. '\n')
-  -- A drop that sells out is told there and then, not after the claims that come in the same run.
-  if must_announce() then announce() end
-  return 'n' .. claims[id]
+  stock.take_units(user, count, id)
+  local claim = ARGV.fingerprint[n] .. ' ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. feed.time .. ' ' .. sale .. '\n'
+    .. ARGV.user[n] .. '\n' .. ARGV.message[n] .. '\n'
+  stock.put_claim(id, claim)
+  -- A drop that sells out is announced there and then, not after the claims that come in the same call.
+  if stock.must_announce() then stock.announce() end
+  return 'n' .. claim
 end
 
 local answers = { '', 'm' }
-if not more then
+if not stock.has_more then
   for n = 1, ITEM_COUNT do answers[n + 1] = take(n) end
 end
-local not_yet = finish()
-if not_yet then return not_yet end
-answers[1] = header() .. news
+refusal = stock.finish()
+if refusal then return refusal end
+answers[1] = feed.position() .. ledger.news
 return answers

@@ -7,31 +7,35 @@
 --     spec: SPEC, as in drops/stock
 --     gift: JSON
 --     most: the most drops of a feed
+-- USES clock policies list feed ledger stock
+-- LATER doubt settle row room stored totals
 -- DATA writes, grows
--- RETURNS the header, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
+-- RETURNS where the feed stands, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing
 -- REFUSES b and f
 
-sweep()
+local refusal = feed.refusal
+if refusal then return refusal end
+stock.sweep()
 local answer = { '', 'm' }
-if not more then
-  local total = tonumber((match(ARGV.spec, SPEC)))
-  if not stock and call('HLEN', DROPS) >= tonumber(ARGV.most) then
+if not stock.has_more then
+  local total, taken = tonumber((string.match(ARGV.spec, stock.SPEC))), stock.is_there and stock.held + stock.sold
+  if not taken and redis.call('HLEN', KEYS.drops) >= tonumber(ARGV.most) then
     answer[2] = 'f'
-  elseif not stock then
-    stock = { held = 0, sold = 0, announced_at = now, stale = true }
-    set_spec(stock, ARGV.spec, ARGV.gift)
-    announce()
-    answer[2], answer[3] = 'n', view()
-  elseif total < stock.held + stock.sold then
-    answer[2], answer[3] = 'b', int(stock.held + stock.sold)
+  elseif not taken then
+    stock.held, stock.sold, stock.announced_at, stock.stale = 0, 0, feed.now, true
+    stock.set_spec(ARGV.spec, ARGV.gift)
+    stock.announce()
+    answer[2], answer[3] = 'n', stock.view()
+  elseif total < taken then
+    answer[2], answer[3] = 'b', feed.int(taken)
   else
     if stock.spec ~= ARGV.spec or stock.gift ~= ARGV.gift then stock.stale = true end
-    set_spec(stock, ARGV.spec, ARGV.gift)
-    answer[2], answer[3] = 'c', view()
+    stock.set_spec(ARGV.spec, ARGV.gift)
+    answer[2], answer[3] = 'c', stock.view()
   end
 end
-local not_yet = finish()
-if not_yet then return not_yet end
-answer[1] = header()
+refusal = stock.finish()
+if refusal then return refusal end
+answer[1] = feed.position() .. ledger.news
 return answer

@@ -7,48 +7,52 @@
 --     how: "confirm" or "cancel"
 --     claim: that made the hold
 --     trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
+-- USES clock policies list feed ledger stock
+-- LATER doubt settle row room stored totals
 -- DATA writes, always
--- RETURNS the header, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
+-- RETURNS where the feed stands, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
 -- REFUSES e and u
 
-local unsettled
-if count_gate then unsettled = count_gate() elseif strings[9] then unsettled = { '', 'count', time } end
-if unsettled then return unsettled end
+local refusal = stock.refusal_at_start()
+if refusal then return refusal end
 
 -- The buyer as totals/count has one, "r USER" or "- USER": the id out of the JSON that the claim keeps.
 local ESCAPES = { b = '\b', f = '\f', n = '\n', r = '\r', t = '\t' }
 local function gifter_of(person)
-  local id = string.gsub(match(person, '^{"id":"(.-)","name":') or '', '\\(.)(%x?%x?%x?%x?)', function(c, hex)
+  local id = string.gsub(string.match(person, '^{"id":"(.-)","name":') or '', '\\(.)(%x?%x?%x?%x?)', function(c, hex)
     if c == 'u' then return string.char(tonumber(hex, 16) % 256) end
     return (ESCAPES[c] or c) .. hex
   end)
   return (string.find(person, ',"anonymous":true}', 1, true) and '- ' or 'r ') .. id
 end
 
-sweep()
-local function end_it()
+stock.sweep()
+
+-- Ends the hold: what is answered. Nothing is written yet.
+local function end_hold()
   local id = ARGV.claim
-  local known = stock and claim_of(id)
-  local print, count, user, expires, made, row, person, message =
-    match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) %d+ %S+ (%S+)\n([^\n]*)\n([^\n]*)\n$')
+  local known = stock.is_there and stock.claim_of(id)
+  local print, count, user, expires, made, row_id, person, message =
+    string.match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) %d+ %S+ (%S+)\n([^\n]*)\n([^\n]*)\n$')
   if not print or expires == '0' then return 'u' end
-  if row ~= '-' then return ARGV.how == 'confirm' and 'a' .. known or 'e' end
-  local ends = tonumber(expires)
-  if ends <= now or not call('ZSCORE', HOLDS, 'h ' .. count .. ' ' .. user .. ' ' .. id) then return 'e' end
+  if row_id ~= '-' then return ARGV.how == 'confirm' and 'a' .. known or 'e' end
+  local ends_at = tonumber(expires)
+  local is_unpaid = ends_at > feed.now and redis.call('ZSCORE', KEYS.holds, 'h ' .. count .. ' ' .. user .. ' ' .. id)
+  if not is_unpaid then return 'e' end
   if ARGV.how == 'cancel' then
-    end_hold(ends, count, user, id)
+    stock.end_hold(ends_at, count, user, id)
     return 'n' .. known
   end
-  take_out(ends, count, user, id)
+  stock.take_out(ends_at, count, user, id)
   stock.sold = stock.sold + tonumber(count)
-  local text = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sell(id, count, person, message, gifter_of(person), ARGV.trace, true)
-    .. '\n' .. person .. '\n' .. message .. '\n'
-  put_claim(id, text)
-  return 'n' .. text
+  local sale = stock.sell(id, count, person, message, gifter_of(person), ARGV.trace, true)
+  local claim = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sale .. '\n' .. person .. '\n' .. message .. '\n'
+  stock.put_claim(id, claim)
+  return 'n' .. claim
 end
 
-local answer = end_it()
-local not_yet = finish()
-if not_yet then return not_yet end
-return { header() .. news, answer }
+local answer = end_hold()
+refusal = stock.finish()
+if refusal then return refusal end
+return { feed.position() .. ledger.news, answer }

@@ -4,7 +4,7 @@
 --          the same time stand in order of arrival; KIND is one letter, see domain::due
 --   later  HASH, of gifts: id -> "MEMBER MADE\n" and the record of the gift, MADE when it joined; and "#" -> the last ORDER
 --
--- A feed must be in the index of feeds (due/register) before its first entry is in due, or nobody looks.
+-- A feed must be in the index of feeds (due/register) before its first entry is in due, or no node looks at it.
 
 local call, int = redis.call, feed.int
 local LAST_ORDER = '#'
@@ -13,7 +13,7 @@ local added, removed, records, forgotten = {}, {}, {}, {}
 local count, last = call('ZCARD', KEYS.due), tonumber(call('HGET', KEYS.later, LAST_ORDER) or '0')
 local gifts
 
--- When the first entry is due, as it is stored; nothing where there is none.
+-- When the first entry is due, as it is stored; nil if the queue is empty.
 local function first()
   return tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
 end

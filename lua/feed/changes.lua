@@ -4,21 +4,21 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel since_epoch
 --   since_seq most
 --     most: the limit of the answer
+-- USES clock policies list feed
+-- LATER doubt
 -- DATA reads
--- RETURNS the header, "covered" or "not covered", then the changes
+-- RETURNS where the feed stands, "covered" or "not covered", then the changes
 -- REFUSES nothing
 
+if feed.refusal then return feed.refusal end
 -- A feed whose state is doubtful covers nothing; the snapshot that the caller takes next settles it.
-if lost or strayed then return { '', 'not covered' } end
+if feed.is_lost or feed.is_strayed then return { '', 'not covered' } end
 local since, most = tonumber(ARGV.since_seq), tonumber(ARGV.most)
-if ARGV.since_epoch ~= (epoch or '0') or since < covered or since > seq then
-  return { header(), 'not covered' }
-end
-local answer = { header(), 'covered' }
-if since < seq then
-  local last = math.min(since + most, seq)
-  for _, change in ipairs(call('LRANGE', HIST, since - seq, last - seq - 1)) do
-    answer[#answer + 1] = change
-  end
+if ARGV.since_epoch ~= (feed.epoch or '0') or not feed.covers(since) then return { feed.position(), 'not covered' } end
+local answer = { feed.position(), 'covered' }
+if since < feed.seq then
+  local last = math.min(since + most, feed.seq)
+  local changes = redis.call('LRANGE', KEYS.hist, feed.int(since - feed.seq), feed.int(last - feed.seq - 1))
+  for at, change in ipairs(changes) do answer[at + 2] = change end
 end
 return answer

@@ -5,28 +5,27 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel action row
 --     action: pause, resume, skip, mute, unmute or replay
 --     row: its id, or "-"
+-- USES clock policies list feed
+-- LATER doubt settle row
 -- DATA writes
--- RETURNS the header, then "1", or "0" for the replay of a row that is not in the list
+-- RETURNS where the feed stands, then "1", or "0" for the replay of a row that is not in the list
 -- REFUSES nothing
 
-settle()
-local action, row = ARGV.action, ARGV.row
-local paused, muted = match(strings[4] or '', '^([01]) ([01])$')
+if feed.refusal then return feed.refusal end
+if feed.is_unsettled then LATER.settle.apply() end
+local action, row_id = ARGV.action, ARGV.row
+local paused, muted = string.match(STRINGS.control or '', '^([01]) ([01])$')
 local was = (paused or '0') .. ' ' .. (muted or '0')
 if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '0' end
 if action == 'mute' then muted = '1' elseif action == 'unmute' then muted = '0' end
 local is = (paused or '0') .. ' ' .. (muted or '0')
 
-local found = action ~= 'replay'
-for _, entry in ipairs(entries) do
-  found = found or match(entry, '^%S+') == row
+local is_known = action ~= 'replay'
+for _, entry in ipairs(list.lines()) do is_known = is_known or string.match(entry, '^%S+') == row_id end
+if is_known and (is ~= was or action == 'skip' or action == 'replay') then
+  feed.next_seq()
+  feed.record('control ' .. action .. ' ' .. row_id, '')
 end
-if found and (is ~= was or action == 'skip' or action == 'replay') then
-  if not epoch then
-    epoch, born = CANDIDATE, CANDIDATE
-  end
-  record('control ' .. action .. ' ' .. row, '')
-end
-commit('=')
-if is ~= was then call('SET', KEYS.control, is) end
-return { header(), found and '1' or '0' }
+feed.commit()
+if is ~= was then redis.call('SET', KEYS.control, is) end
+return { feed.position(), is_known and '1' or '0' }

@@ -16,7 +16,7 @@ local function is_behind_caller(feed, covered)
   if ARGV.known_epoch ~= feed.epoch then return ARGV.known_epoch > feed.epoch end
   local known_seq = tonumber(ARGV.known_seq)
   if known_seq >= feed.seq then return known_seq > feed.seq or ARGV.known_tag ~= feed.tag end
-  -- What is older than hist is too old to tell.
+  -- hist does not reach back that far, so nothing speaks against the caller.
   if known_seq < covered then return false end
   local change = redis.call('LINDEX', KEYS.hist, feed.int(known_seq - feed.seq))
   return string.match(change, '^%d+ (%d+) ') ~= ARGV.known_tag

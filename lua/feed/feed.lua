@@ -17,7 +17,6 @@
 -- type or unreadable ends it while nothing is written.
 
 local call, format = redis.call, string.format
-local MAX_TIME = 253402300799999
 -- How much longer than what is covered hist may grow, so that it is cut once in a while and not by every call.
 local HISTORY_SLACK = 32
 local candidate, idle_ttl = string.sub(ARGV.candidate_epoch, 1, 14), ARGV.idle_ttl
@@ -38,9 +37,9 @@ local feed = {
   -- What is to be answered instead of everything; a time from which on the feed must be in the index of feeds first.
   refusal = false, unready_at = false,
   -- Below.
-  next_seq = false, record = false, row_expiry = false, forget_history = false, commit = false, position = false,
+  begin = false, covers = false, set_policy = false, next_seq = false, record = false, row_expiry = false, forget_history = false, commit = false, position = false,
 }
-local covered, history, idle_before = 0, call('LLEN', KEYS.hist), '0'
+local covered, history, idle_before, new_policy = 0, call('LLEN', KEYS.hist), '0', nil
 
 do
   local epoch, seq, tag, from, rows, expires_at, list_epoch, idle, capacity, changed =
@@ -65,9 +64,14 @@ do
 end
 if feed.is_strayed then feed.epoch, covered = candidate, feed.seq end
 
--- Takes the next seq, as text; a feed that nobody wrote to begins. `record` is to follow.
-function feed.next_seq()
+-- Begins a feed that nobody wrote to.
+function feed.begin()
   if not feed.epoch then feed.epoch, feed.list_epoch = candidate, candidate end
+end
+
+-- Takes the next seq, as text. `record` is to follow.
+function feed.next_seq()
+  feed.begin()
   feed.seq = feed.seq + 1
   feed.seq_text = int(feed.seq)
   return feed.seq_text
@@ -82,9 +86,23 @@ end
 -- When a row expires that changes now, as rows have it: "0" where none does.
 function feed.row_expiry()
   if policy.row_ttl_ms == 0 then return '0' end
-  local expires_at = math.min(now + policy.row_ttl_ms, MAX_TIME)
+  local expires_at = math.min(now + policy.row_ttl_ms, clock.MAX_TIME)
   if not feed.expires_at or expires_at < feed.expires_at then feed.expires_at = expires_at end
   return int(expires_at)
+end
+
+-- What is set for the feed is this from now on, as policies has it; "" for nothing. Watchers are notified.
+function feed.set_policy(text)
+  local before = policy
+  policy, new_policy = policies.with(text ~= '' and text or nil), text
+  feed.policy = policy
+  feed.is_resized = feed.epoch and policy.capacity ~= before.capacity
+  feed.is_unsettled = feed.is_unsettled or feed.is_resized
+end
+
+-- Whether watchers can resume from this seq.
+function feed.covers(seq)
+  return seq >= covered and seq <= feed.seq
 end
 
 -- Nobody can resume from before the last change.
@@ -99,7 +117,7 @@ function feed.commit()
     call('DEL', KEYS.hist)
     history = 0
   end
-  if is_anew or #changes > 0 then
+  if is_anew or #changes > 0 or new_policy then
     local lines, rows = list.commit()
     if feed.epoch then
       covered = math.max(covered, feed.seq - policy.history)
@@ -121,7 +139,7 @@ function feed.commit()
         for _, key in ipairs({ KEYS.rows, KEYS.hist }) do call('PERSIST', key) end
       end
     end
-    changes[0] = (is_anew and 'lost ' or 'live ') .. (feed.epoch or '0') .. ' ' .. int(#changes) .. '\n=\n'
+    changes[0] = (is_anew and 'lost ' or 'live ') .. (feed.epoch or '0') .. ' ' .. int(#changes) .. '\n' .. (new_policy or '=') .. '\n'
     call('SPUBLISH', ARGV.live_channel, table.concat(changes, '', 0))
   end
   for at = 1, #commits do commits[at]() end

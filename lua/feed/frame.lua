@@ -29,7 +29,7 @@ end
 -- The nth gift joins the row of its combo, or begins one. What gift keeps of that.
 local function take(n, decision)
   local id, count, added = row_of(n), nil, nil
-  if id then count, added = LATER.row.join_frame(id, n) end
+  if id then count, added = LATER.merge.join_frame(id, n) end
   if count and added ~= 'ended' then return 'merged', decision, id, count, added, grow(n) end
   local said = cjson.decode(ARGV.given[n])
   if count then return 'merged', decision, id, count, sum_text(0), sum_text(0, said.amount and 0, said.currency) end

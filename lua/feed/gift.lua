@@ -18,9 +18,9 @@ local NOTHING = '{"units":0}'
 -- Whether the feed counts something, or is to begin to.
 local is_counted = STRINGS.count or #policies.defaults.totals > 0
 
--- Keeps what became of the nth gift; its receipt. `decision`: what was decided about one that was in review. `id`: its row, nothing
--- where none shows it. `count`: of the row that it joined. `added`: what it added to its row, nothing where the gift is taken back
--- in the same step. `given`: what was given.
+-- Keeps what became of the nth gift, and returns its receipt. `decision` is that of a review. `id` is the row that shows the gift, nil
+-- if no row does. `count` is that of the row that it joined. `added` is what it added to its row, nil if the gift is taken back in
+-- the same step. `given` is what was given.
 local function keep(n, status, decision, id, count, added, given)
   local entry, rest, lifetime = ARGV.entry[n], nil, nil
   if status == 'accepted' then
@@ -45,16 +45,16 @@ local function keep(n, status, decision, id, count, added, given)
   return receipts.keep_taken(n, status, rest .. ',"entry":' .. number, lifetime)
 end
 
--- What becomes of the nth gift, which is shown now: its receipt.
+-- Shows the nth gift, and returns its receipt.
 local function take(n, decision)
   if feed.is_unsettled then LATER.settle.apply() end
   if ARGV.combo[n] ~= '' then return keep(n, LATER.frame.take(n, decision)) end
 
   local id, status, count, added = locks.row_of(n), nil, nil, NOTHING
   if id and feed.policy.dedup == 'combine' then
-    count, added = LATER.row.join(id, n)
+    count, added = LATER.merge.join(id, n)
     if count then status = 'merged' end
-  elseif id and not LATER.row.says_more(id, n) then
+  elseif id and not LATER.merge.says_more(id, n) then
     status = 'suppressed'
   end
   if not status then id, status, added = list.add(ARGV.body[n], ''), 'accepted', ARGV.given[n] end
@@ -63,19 +63,19 @@ local function take(n, decision)
   return keep(n, status, decision, id, count, added, ARGV.given[n])
 end
 
--- The nth gift is suppressed or denied, so that no row shows it: its receipt, and what was given. `is_taken_back` where it is taken
--- back in the same step: then it does not count.
+-- Keeps that the nth gift is suppressed or denied, and returns its receipt and what was given. A gift that is taken back in the same
+-- step (`is_taken_back`) does not count.
 local function keep_back(n, status, decision, is_taken_back)
   local given = ARGV.combo[n] == '' and ARGV.given[n] or LATER.frame.grow(n)
   return keep(n, status, decision, nil, nil, not is_taken_back and NOTHING or nil, given), given
 end
 
--- What is to be answered instead of everything, before any gift is looked at.
+-- The refusal that ends the call before any gift is looked at, if there is one.
 local function refusal_at_start()
   return feed.refusal or is_counted and LATER.counting.refusal_at_start() or nil
 end
 
--- The same once all were looked at, and nothing is written.
+-- The refusal that ends the call once all gifts were looked at, if there is one. Nothing is written yet.
 local function refusal()
   if feed.unready_at then return { '', 'register', feed.int(feed.unready_at), feed.int(feed.policy.delay_ms) } end
   return is_counted and LATER.counting.refusal() or ledger.refusal()

@@ -1,6 +1,6 @@
 -- locks: the dedup locks that the gifts of this call meet and take. See lock for what one is.
 
-local GRACE, MAX_TIME = 60000, 253402300799999
+local GRACE = 60000
 local policy, taken = feed.policy, {}
 local begin
 
@@ -13,7 +13,7 @@ end
 -- The row of this id has the lock of the nth gift from now on.
 local function take(n, id)
   if policy.dedup == 'off' or policy.dedup_window_ms == 0 then return end
-  begin = begin or lock.before_row(math.min(feed.steady + policy.dedup_window_ms, MAX_TIME), feed.list_epoch)
+  begin = begin or lock.before_row(math.min(feed.steady + policy.dedup_window_ms, clock.MAX_TIME), feed.list_epoch)
   taken[KEYS.lock[n]] = begin .. id .. lock.AFTER_ROW
 end
 

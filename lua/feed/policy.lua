@@ -6,18 +6,20 @@
 --     saw: what `policy` held when the caller made the new one, "" for nothing
 --     new: what it is to hold; "" when nothing is set
 --     counts: "" when totals, time_zone and points are as they were; else "1" when it sets totals, or "0"
+-- USES clock policies list feed
+-- LATER doubt settle row
 -- DATA writes
--- RETURNS the header
+-- RETURNS where the feed stands
 -- REFUSES with "", "again": it holds something else than the caller saw
 
-if ARGV.saw ~= (overrides or '') then return { '', 'again' } end
-settle()
-local new = ARGV.new ~= '' and ARGV.new or nil
-policy = policies.with(new)
-resize()
-if covered < seq - policy.history then covered = seq - policy.history end
-commit(ARGV.new)
-if new then call('SET', KEYS.policy, new) else call('DEL', KEYS.policy) end
--- Whatever counts is settled anew before the next gift; whoever changed the policy does that right away.
-if ARGV.counts == '1' or ARGV.counts == '0' and strings[4] then call('SET', KEYS.count, '?') end
-return { header() }
+if feed.refusal then return feed.refusal end
+if ARGV.saw ~= (STRINGS.policy or '') then return { '', 'again' } end
+if feed.is_unsettled then LATER.settle.apply() end
+feed.set_policy(ARGV.new)
+if feed.is_unsettled then LATER.settle.apply() end
+
+feed.commit()
+if ARGV.new ~= '' then redis.call('SET', KEYS.policy, ARGV.new) else redis.call('DEL', KEYS.policy) end
+-- Whatever counts is settled anew before the next gift; who changed the policy does that right away.
+if ARGV.counts == '1' or ARGV.counts == '0' and STRINGS.count then redis.call('SET', KEYS.count, '?') end
+return { feed.position() }

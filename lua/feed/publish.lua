@@ -9,12 +9,12 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at may_wait blocked_everywhere, per gift: fingerprint combo given body entry ranked user
 --   record show
---     may_wait: so many gifts may wait for their time
+--     may_wait: how many gifts may wait for their time
 --     blocked_everywhere: "" when no giver is; else a 1 for each gift whose giver is, a 0 for each other
 --     see feed/gift for those of each gift
 -- FIRST policies lock usual
 -- USES clock list feed locks receipts ledger gift
--- LATER doubt settle row combo frame waiting schedule blocks screening room stored counting
+-- LATER doubt settle row merge combo frame waiting schedule blocks screening room stored counting
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per gift: "n" (new) or "d" (came before) and its receipt; or "f", and "F" for review,
 --   and in how many milliseconds the first is due (as many wait as may). Or only where the feed stands: every gift is a new row,

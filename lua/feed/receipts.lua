@@ -1,8 +1,8 @@
 -- receipts: what became of the gifts of this call, by their ids. See receipt for what one says.
 
-local GRACE, MAX_TIME = 60000, 253402300799999
+local GRACE = 60000
 local int, window = feed.int, feed.policy.idempotency_window_ms
-local ends_at, px = int(math.min(feed.steady + window, MAX_TIME)), int(window + GRACE)
+local ends_at, px = int(math.min(feed.steady + window, clock.MAX_TIME)), int(window + GRACE)
 -- By the key of the id: the text, and for how long it is kept, where that is not `px`: false is for ever.
 local texts, lifetimes = {}, {}
 

@@ -4,22 +4,23 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at row
 --     row: its id
+-- USES clock policies list feed ledger totals retraction
+-- LATER doubt settle row room stored
 -- DATA writes, always
--- RETURNS the header, then "1" when the row was in the list, else "0"
--- REFUSES as ledger/append and totals/count do
+-- RETURNS where the feed stands, then "1" when the row was in the list, else "0"
+-- REFUSES as ledger/writer and totals/count do
 
-settle()
-local found = '0'
-for at, entry in ipairs(entries) do
-  if match(entry, '^%S+') == ARGV.row then
-    take_rows({ at })
-    found = '1'
+if feed.refusal then return feed.refusal end
+if feed.is_unsettled then LATER.settle.apply() end
+local is_found = false
+for at, entry in ipairs(list.lines()) do
+  if string.match(entry, '^%S+') == ARGV.row then
+    retraction.take_rows({ at })
+    is_found = true
     break
   end
 end
-local not_yet = ledger_refuses()
-if not_yet then return not_yet end
-commit('=')
-retracted_commit()
-ledger_commit()
-return { header() .. news, found }
+local refusal = totals.refusal() or ledger.refusal()
+if refusal then return refusal end
+feed.commit()
+return { feed.position() .. ledger.news, is_found and '1' or '0' }

@@ -8,114 +8,124 @@
 --     gift: its id
 --     refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
 --     reason: as JSON, or ""
+-- USES clock policies list feed ledger receipt totals retraction
+-- LATER doubt settle row schedule room stored
 -- DATA writes, always
--- RETURNS the header, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
+-- RETURNS where the feed stands, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed/review), and of a refund also for one
 --   that waits; "n" when it has no value; "a" and its value when that is less; or "0" when the id is not, or no longer,
 --   remembered with its part
--- REFUSES as ledger/append and totals/count do
+-- REFUSES as ledger/writer and totals/count do
 
-local it, id, refunded, reason = receipt.read(strings[15]), ARGV.gift, ARGV.refunded, ARGV.reason
-if it and it.status == 'in_review' then return { header(), 'v' } end
-if not it or not receipt.is_kept(it, steady) and now >= (it.keep_until or 0) then return { header(), '0' } end
-if it.status == 'cancelled' then return { header(), '1', '0', '-' } end
+if feed.refusal then return feed.refusal end
+local int, now = feed.int, feed.now
+local it, id, refunded = receipt.read(STRINGS.id), ARGV.gift, ARGV.refunded
 
-if it.status == 'scheduled' then
-  if refunded ~= '' then return { header(), 'v' } end
-  local entry = call('HGET', LATER, id)
-  local member = entry and match(entry, '^%d+ %S+')
-  local score = member and tonumber(call('ZSCORE', DUE, member))
-  if not score then return { header(), '0' } end
-  due_remove(member, id)
-  commit('=')
-  local cancelled = receipt.cancelled(it, math.min(steady + policy.idempotency_window_ms, MAX_TIME), score)
-  call('SET', KEYS.id, cancelled, 'PX', int(policy.idempotency_window_ms + 60000))
-  due_commit()
-  return { header(), '1', '0', '-' }
+local function answer(...)
+  return { feed.position() .. ledger.news, ... }
 end
 
-local row, before = it.row or '-', it.refunded or 0
-if it.retracted then return { header(), '1', int(before), row } end
+-- A gift that waits leaves the due queue.
+local function cancel()
+  local waiting = redis.call('HGET', KEYS.later, id)
+  local member = waiting and string.match(waiting, '^%d+ %S+')
+  local due_at = member and tonumber(redis.call('ZSCORE', KEYS.due, member) or nil)
+  if not due_at then return answer('0') end
+  local window = feed.policy.idempotency_window_ms
+  local cancelled = receipt.cancelled(it, math.min(feed.steady + window, clock.MAX_TIME), due_at)
+  LATER.schedule.remove(member, id)
+  feed.commit()
+  redis.call('SET', KEYS.id, cancelled, 'PX', int(window + 60000))
+  return answer('1', '0', '-')
+end
+
+if it and it.status == 'in_review' then return answer('v') end
+if not it or not receipt.is_kept(it, feed.steady) and now >= (it.keep_until or 0) then return answer('0') end
+if it.status == 'cancelled' then return answer('1', '0', '-') end
+if it.status == 'scheduled' then return refunded == '' and cancel() or answer('v') end
+
+local row_id, refunded_before = it.row or '-', it.refunded or 0
+if it.retracted then return answer('1', int(refunded_before), row_id) end
 -- What it added to its row, and what was given with it, less what was refunded of it.
 local added, given = it.added, it.given or it.added
 -- Whether its row was taken back, and the gift with it.
-local shown, is_listed = row ~= '-' and it.status ~= 'suppressed', false
-for _, entry in ipairs(entries) do is_listed = is_listed or match(entry, '^%S+') == row end
-local gone_before = shown and not is_listed and is_retracted(row)
-if gone_before and refunded ~= '' then return { header(), '1', int(before), row } end
+local is_shown, index = row_id ~= '-' and it.status ~= 'suppressed', nil
+for at, entry in ipairs(list.lines()) do
+  if string.match(entry, '^%S+') == row_id then index = at end
+end
+local is_gone = is_shown and not index and retraction.is_retracted(row_id)
+if is_gone and refunded ~= '' then return answer('1', int(refunded_before), row_id) end
 
--- What is refunded now; all of it takes the gift back.
-local lost = false
+-- The minor units that are refunded now; all of the value takes the gift back.
+local lost = nil
 if refunded ~= '' then
-  if not given.amount then return { header(), 'n' } end
-  local value = given.amount + before
+  if not given.amount then return answer('n') end
+  local value = given.amount + refunded_before
   refunded = tonumber(refunded)
-  if refunded > value then return { header(), 'a', int(value) } end
-  if refunded <= before then return { header(), 'f', int(before), row } end
-  lost = refunded < value and refunded - before
-  before = refunded
+  if refunded > value then return answer('a', int(value)) end
+  if refunded <= refunded_before then return answer('f', int(refunded_before), row_id) end
+  lost = refunded < value and refunded - refunded_before or nil
+  refunded_before = refunded
 end
 
--- Takes the part out of the row at this index, or these minor units.
+-- Takes what the gift added out of the row at this index, or the minor units that are lost. Whether watchers see that.
 local function take_out(at)
-  local text = row_text(row)
-  local name, rev, added_at, expires, shows, value, from =
-    match(text or '', '^([^\n]*\n)(%d+)(\n[^\n]*\n[^\n]*\n)[^\n]*\n([^\n]*\n)(%d+)\n([^\n]*)\n()')
-  if not name then return end
-  local left = lost and tonumber(shows) or math.max(shows - added.units, 0)
+  local text = list.text_of(row_id)
+  local row = text and LATER.row.decode(text)
+  if not row then return false end
+  local left = lost and tonumber(row.count) or math.max(row.count - added.units, 0)
   if left == 0 then
-    drop(at)
-    record('retracted ' .. row, '')
-    return
+    list.remove(at)
+    feed.next_seq()
+    feed.record('retracted ' .. row_id, '')
+    return true
   end
-  local mine, its = match(value, '^(%d+) (.+)$')
-  if mine and added.amount then
-    local rest = math.max(mine - (lost and math.min(lost, added.amount) or added.amount), 0)
-    value = (rest > 0 or added.amount == 0) and int(rest) .. ' ' .. its or ''
+  if row.amount and added.amount then
+    local rest = math.max(row.amount - (lost and math.min(lost, added.amount) or added.amount), 0)
+    row.amount = (rest > 0 or added.amount == 0) and int(rest) or nil
   end
-  text = name .. int(rev + 1) .. added_at .. time .. '\n' .. expires .. int(left) .. '\n' .. value .. '\n'
-    .. string.sub(text, from)
-  put_row(row, text)
-  record('update', text)
+  row.rev, row.updated_at, row.count = int(row.rev + 1), feed.time, int(left)
+  list.replace(row_id, LATER.row.encode(row))
+  return true
 end
 
-settle()
+if feed.is_unsettled then LATER.settle.apply() end
 -- Neither a test has an entry nor what was taken back with its row.
-local has_entry = not it.test and not gone_before
-local gift = has_entry and find_gift(id, it.entry) or { mark = '0', user = '', kind = '' }
-gift.id, gift.reason = id, reason
+local has_entry, is_seen = not it.test and not is_gone, false
+local gift = has_entry and retraction.find_gift(id, it.entry) or { mark = '0', user = '', kind = '' }
+gift.id, gift.reason = id, ARGV.reason
 if lost then
   gift.count, gift.amount, gift.currency = '0', int(lost), given.currency
 else
   gift.count, gift.amount, gift.currency = int(given.units), given.amount and int(given.amount) or '', given.currency
 end
-for at, entry in ipairs(entries) do
-  if match(entry, '^%S+') == row then
+for at, entry in ipairs(list.lines()) do
+  if string.match(entry, '^%S+') == row_id then
     if gift.user == '' then
-      gift.user, gift.kind = match(row_text(row) or '', '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)\n([^\n]*)\n')
+      local text = list.text_of(row_id)
+      local row = text and LATER.row.decode(text)
+      if row then gift.user, gift.kind = row.user, row.gift end
     end
-    if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then take_out(at) end
+    if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(at) end
     break
   end
 end
-local listed = changes[#changes]
-listed = listed and (match(listed, '^%d+ %d+ %d+ update\n') or match(listed, '^%d+ %d+ %d+ retracted '))
 if lost then
-  it.counted = uncount_value(it.counted, shown and row, lost)
-elseif not gone_before then
-  uncount_gift(it.counted, shown and row)
+  it.counted = totals.take_value(it.counted, is_shown and row_id, lost)
+elseif not is_gone then
+  totals.take_gift(it.counted, is_shown and row_id)
 end
-if has_entry then enter_back(lost and 'f' or 'r', row, gift, not listed) end
-local not_yet = ledger_refuses()
-if not_yet then return not_yet end
-commit('=')
-it.refunded = before > 0 and before or nil
+if has_entry then retraction.append(lost and 'f' or 'r', row_id, gift, not is_seen) end
+local refusal = totals.refusal() or ledger.refusal()
+if refusal then return refusal end
+
+feed.commit()
+it.refunded = refunded_before > 0 and refunded_before or nil
 if lost then
   it.given = { units = given.units, amount = given.amount - lost, currency = given.currency }
   if added.amount then added.amount = math.max(added.amount - lost, 0) end
 else
   receipt.taken_back(it)
 end
-call('SET', KEYS.id, receipt.write(it), 'KEEPTTL')
-ledger_commit()
-return { header() .. news, lost and 'f' or '1', int(before), row }
+redis.call('SET', KEYS.id, receipt.write(it), 'KEEPTTL')
+return answer(lost and 'f' or '1', int(refunded_before), row_id)

@@ -4,20 +4,22 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at begin
 --     begin: how the user of such a row begins
+-- USES clock policies list feed ledger totals retraction
+-- LATER doubt settle row room stored
 -- DATA writes, always
--- RETURNS the header, then how many there were
--- REFUSES as ledger/append and totals/count do
+-- RETURNS where the feed stands, then how many there were
+-- REFUSES as ledger/writer and totals/count do
 
-settle()
-local USER, prefix, theirs = '^' .. string.rep('[^\n]*\n', 11) .. '([^\n]*)', ARGV.begin, {}
-for at = #entries, 1, -1 do
-  local user = match(row_text(match(entries[at], '^%S+')) or '', USER)
-  if user and string.sub(user, 1, #prefix) == prefix then theirs[#theirs + 1] = at end
+if feed.refusal then return feed.refusal end
+if feed.is_unsettled then LATER.settle.apply() end
+local begin, theirs, lines = ARGV.begin, {}, list.lines()
+for at = #lines, 1, -1 do
+  local text = list.text_of(string.match(lines[at], '^%S+'))
+  local row = text and LATER.row.decode(text)
+  if row and string.sub(row.user, 1, #begin) == begin then theirs[#theirs + 1] = at end
 end
-take_rows(theirs)
-local not_yet = ledger_refuses()
-if not_yet then return not_yet end
-commit('=')
-retracted_commit()
-ledger_commit()
-return { header() .. news, int(#theirs) }
+retraction.take_rows(theirs)
+local refusal = totals.refusal() or ledger.refusal()
+if refusal then return refusal end
+feed.commit()
+return { feed.position() .. ledger.news, feed.int(#theirs) }

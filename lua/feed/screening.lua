@@ -59,7 +59,7 @@ local function hold(n)
   return 'n' .. receipts.keep_waiting(n, 'in_review', ',"due_at":' .. int(expires_at))
 end
 
--- What is answered to the nth gift, a new one, where it is kept back; nothing where it is not.
+-- Returns the answer to the nth gift if it is kept back, else nil. The gift is new.
 local function judge(n)
   if LATER.blocks.is_blocked(n) then return 'n' .. gift.keep_back(n, 'suppressed') end
   return needs_host(n) and hold(n) or nil

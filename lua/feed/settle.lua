@@ -1,30 +1,35 @@
--- settle: what the policy and time have brought since the last change: where another capacity is in force, the list is cut to it;
--- rows that expired are removed, the oldest first.
+-- settle: what the policy and time have changed since the last change of the feed.
 
+-- Cuts the list to the capacity that is in force, if that is another now. Watchers get a snapshot.
+local function resize()
+  if not feed.is_resized then return end
+  feed.is_resized = false
+  local lines = list.lines()
+  while #lines > feed.policy.capacity do list.remove(#lines) end
+  feed.next_seq()
+  feed.record('reset', '')
+  feed.forget_history()
+end
+
+-- The same, and removes the rows that expired, the oldest first.
 local function apply()
-  local entries = list.lines()
+  resize()
   feed.is_unsettled = false
-  if feed.is_resized then
-    feed.is_resized = false
-    feed.next_seq()
-    feed.record('reset', '') -- watchers get a snapshot
-    feed.forget_history()
-  end
-  if feed.expires_at and feed.now >= feed.expires_at then
-    feed.expires_at = false
-    for index = #entries, 1, -1 do
-      local text = list.text_of(string.match(entries[index], '^%S+'))
-      local row = text and LATER.row.decode(text)
-      local expires_at = row and tonumber(row.expires_at)
-      if expires_at and expires_at > 0 and expires_at <= feed.now then
-        local id = list.remove(index)
-        feed.next_seq()
-        feed.record('expired ' .. id, '')
-      elseif expires_at and expires_at > 0 and (not feed.expires_at or expires_at < feed.expires_at) then
-        feed.expires_at = expires_at
-      end
+  if not feed.expires_at or feed.now < feed.expires_at then return end
+  feed.expires_at = false
+  local lines = list.lines()
+  for index = #lines, 1, -1 do
+    local text = list.text_of(string.match(lines[index], '^%S+'))
+    local row = text and LATER.row.decode(text)
+    local expires_at = row and tonumber(row.expires_at) or 0
+    if expires_at > 0 and expires_at <= feed.now then
+      local id = list.remove(index)
+      feed.next_seq()
+      feed.record('expired ' .. id, '')
+    elseif expires_at > 0 and (not feed.expires_at or expires_at < feed.expires_at) then
+      feed.expires_at = expires_at
     end
   end
 end
 
-return { apply = apply }
+return { resize = resize, apply = apply }

@@ -3,25 +3,29 @@
 --
 -- KEYS list rows hist meta policy shown control told
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel
+-- USES clock policies list feed
+-- LATER doubt settle row
 -- DATA writes, always
--- RETURNS the header, the overrides as in `policy` ("" for none), what overlays were told as in feed/control or "", how many rows, these, newest first, then what
---   watchers were told of the feed's drops, then of totals and goals
+-- RETURNS where the feed stands, the policy's text ("" for none), the overlays' control state as in feed/control or "", how many
+--   rows, these, newest first, then what was announced of the feed's drops, then of totals and goals
 -- REFUSES with an error DAMAGED when the list names a row that is not there
 
-if #entries > 0 then
-  local ids, whole = {}, true
-  for at, entry in ipairs(entries) do ids[at] = match(entry, '^%S+') end
-  for at, text in ipairs(call('HMGET', ROWS, unpack(ids))) do
-    texts[ids[at]] = text
-    whole = whole and text
+if feed.refusal then return feed.refusal end
+local ids = {}
+for at, entry in ipairs(list.lines()) do ids[at] = string.match(entry, '^%S+') end
+if #ids > 0 then
+  for at, text in ipairs(redis.call('HMGET', KEYS.rows, unpack(ids))) do
+    if not text then return redis.error_reply('DAMAGED a list') end
+    list.texts[ids[at]] = text
   end
-  if not whole then return redis.error_reply('DAMAGED a list') end
 end
-settle()
-local answer = { header(), overrides or '', strings[5] or '', int(#entries) }
-for at, entry in ipairs(entries) do answer[at + 4] = texts[match(entry, '^%S+')] end
+if feed.is_unsettled then LATER.settle.apply() end
+
+local rows = list.lines()
+local answer = { feed.position(), STRINGS.policy or '', STRINGS.control or '', feed.int(#rows) }
+for at, entry in ipairs(rows) do answer[at + 4] = list.texts[string.match(entry, '^%S+')] end
 for _, key in ipairs({ KEYS.shown, KEYS.told }) do
-  for _, told in ipairs(call('HVALS', key)) do answer[#answer + 1] = told end
+  for _, announced in ipairs(redis.call('HVALS', key)) do answer[#answer + 1] = announced end
 end
-commit('=')
+feed.commit()
 return answer

@@ -22,7 +22,7 @@ schedule.remove(member, ARGV.gift)
 feed.commit()
 if it then
   local window = feed.policy.idempotency_window_ms
-  local ends_at = math.min(feed.steady + window, 253402300799999)
+  local ends_at = math.min(feed.steady + window, clock.MAX_TIME)
   redis.call('SET', KEYS.id, receipt.cancelled(it, ends_at, due_at), 'PX', feed.int(window + 60000))
 end
 return { feed.position(), 'cancelled', feed.int(due_at) }

@@ -23,7 +23,7 @@ covered, count = covered + 0, count + 0
 if known_epoch ~= '' and (ARGV.known_seq ~= before or known_epoch ~= epoch or ARGV.known_tag ~= tag) then
   local known_seq = ARGV.known_seq + 0
   if known_epoch ~= epoch or known_seq >= seq then return nil end
-  -- Below what is covered it is too old to tell.
+  -- hist does not reach back below `covered`.
   local change = known_seq >= covered and (call('LINDEX', KEYS.hist, known_seq - seq) or '')
   if change and match(change, '^%d+ (%d+) ') ~= ARGV.known_tag then return nil end
 end
@@ -45,7 +45,7 @@ local now = tonumber(time)
 steady = tonumber(steady) or now
 -- Times end with the year 9999.
 if math.max(now, steady) + math.max(window, remembered) > 253402300799999 then return nil end
--- Begun by another process of the server: see feed/common.
+-- Begun by another process of the server: see feed/doubt.
 if string.sub(epoch, -5) ~= string.sub(ARGV.candidate_epoch, 10, 14) then
   local began = ARGV.now == '-' and tonumber(string.sub(ARGV.candidate_epoch, 16))
   if not began or began >= changed + 0 or changed + 0 > now + 1000 then return nil end
@@ -79,21 +79,21 @@ if review == 'messages' then
   end
 end
 
--- What counts is appended to tally, and the clock by which watchers are told is wound (see totals/count).
+-- What counts is appended to tally; the time of the next announcement must be set already (see totals/count).
 local span, points, kept_til
 if counting then
   local opens, ends, keep
   opens, ends, keep, span, points = match(counting, '^(%d+) (%d+) (%d+) (%S+) (%S+)$')
   if not opens or span == '-' or now < opens + 0 or now >= ends + 0 then return nil end
-  local told, goals = match(STRINGS.left or '', '^(%d+) . ?(.*)$')
+  local announced_at, goals = match(STRINGS.left or '', '^(%d+) . ?(.*)$')
   local struck = call('ZSCORE', KEYS.due, '0000000000000000 ttotals')
-  if goals ~= '' or not struck or struck + 0 > math.max(now + 200, told + 600) then return nil end
+  if goals ~= '' or not struck or struck + 0 > math.max(now + 200, announced_at + 600) then return nil end
   call('LLEN', KEYS.tally)
   call('HLEN', KEYS.parts)
   kept_til = math.min(math.max(math.min(keep + 0, now + 3024000000), now + remembered), 253402300799999)
 end
 
--- The ledger: its readers are told by the change itself, and nothing is to be cut yet.
+-- The ledger: the change itself notifies its readers, and nothing is to be cut yet.
 local limit, hooks, readers, first_number = match(STRINGS.reports or '', '^(%d+) (%d+) %- (%d+) %d+ (%d+)')
 if not limit or hooks ~= ARGV.hooks_version then return nil end
 local entries = call('LLEN', KEYS.ledger)
@@ -168,7 +168,7 @@ if keep == 0 then
   call('DEL', KEYS.hist)
 else
   call('RPUSH', KEYS.hist, unpack(changes))
-  -- Trimmed once in a while, see feed/common.
+  -- Trimmed once in a while, see feed/feed.
   if changes_kept + gifts > keep + 32 then call('LTRIM', KEYS.hist, format('%d', -keep), '-1') end
 end
 if count > 0 then lines[shown + 1] = kept end

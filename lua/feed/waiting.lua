@@ -1,7 +1,6 @@
 -- waiting: gifts that are to be shown later.
 
 local int, policy = feed.int, feed.policy
-local MAX_TIME = 253402300799999
 
 -- When the nth gift is to be shown; nothing when that is now.
 local function due_at(n)
@@ -14,7 +13,7 @@ local function due_at(n)
   else
     at = tonumber(show)
   end
-  return at > feed.now and math.min(at, MAX_TIME) or nil
+  return at > feed.now and math.min(at, clock.MAX_TIME) or nil
 end
 
 -- Whether the nth gift cannot wait until then yet: the feed must be in the index first, or the record come along. Then the whole

@@ -2,8 +2,8 @@
 
 feed.commits[#feed.commits + 1] = count_commit
 
--- Counts the nth gift. Until when it can be taken back, and what it counted as JSON; nothing where nothing is counted. `row` is the
--- row that shows it; of one that none shows the giver is not ranked (`is_shown` false).
+-- Counts the nth gift. Returns until when it can be taken back, and what it counted as JSON; nil if nothing is counted. `row` is the
+-- row that shows it. If no row does (`is_shown` is false), its giver is not ranked.
 local function count_nth(n, row, is_shown, given)
   local sum, flag = cjson.decode(given), is_shown and ARGV.ranked[n] == '1' and 'r' or '-'
   local sums = int(sum.units) .. ':' .. (sum.amount and int(sum.amount) .. ':' .. sum.currency or ':')

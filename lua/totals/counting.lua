@@ -2,7 +2,7 @@
 -- supplies the names that they expect. Both are to be replaced together with what adds up.
 
 local call, match, format, concat, int = redis.call, string.match, string.format, table.concat, feed.int
-local MAX_SAFE, MAX_TIME = 9007199254740991, 253402300799999
+local MAX_SAFE, MAX_TIME = 9007199254740991, clock.MAX_TIME
 local now, time, policy = feed.now, feed.time, feed.policy
 local strings, texts, gone = { [9] = STRINGS.count, [12] = STRINGS.left }, list.texts, list.removed
 local count_gate, count_gift, count_sale, count_refuses, count_commit

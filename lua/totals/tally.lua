@@ -16,24 +16,27 @@
 --     limit: of leaders, or of goals
 --     user: whose rank is asked, or ""
 --     goal: PERIOD MEASURE TARGET 0 - TITLE
+-- USES clock policies list feed ledger
+-- LATER doubt settle row room stored
 -- DATA writes, always
--- RETURNS the header, when the due queue has something next or "", then of totals and leaders the periods or lists as
+-- RETURNS where the feed stands, when the due queue has something next or "", then of totals and leaders the periods or lists as
 --   announcements have them; of a session "n" or "s" and its line; of goals their lines; of a goal "n" (new), "c"
 --   (changed), "f" (full) or "x" (not counted) and its line; of ungoal "1" or "0". Or only "m" (call again)
--- REFUSES with "", "again", the time: the policy or the calendar is another by now. See also ledger/append, drops/stock
+-- REFUSES with "", "again", the time: the policy or the calendar is another by now. See also ledger/writer, drops/stock
 
 local ACTION, NAME = ARGV.action, ARGV.name
 local CLOCK = format('%016d ', 0) .. 'ttotals'
 local TELL_EVERY, SLACK_OF_CLOCK = 600, 3600000
 local KINDS = { 'all', 'session', 'day', 'week', 'month' }
 
-if ARGV.saw ~= (overrides or '') then return { '', 'again', time } end
+if feed.refusal then return feed.refusal end
+if ARGV.saw ~= (STRINGS.policy or '') then return { '', 'again', time } end
 local bounds = {}
 for period, since, til_ in string.gmatch(ARGV.bounds, '(%a+) (%d+) (%d+);') do
   bounds[period] = { since = since + 0, til = til_ + 0 }
   if now < since + 0 or now >= til_ + 0 then return { '', 'again', time } end
 end
-resize()
+if feed.is_resized then LATER.settle.resize() end
 -- Goals that gifts reached since they were added up last: see totals/count.
 for name, at in string.gmatch(strings[12] or '', ' (%S+) %S+ %+(%d+)') do
   if goals[name] and goals[name].reached == '-' then goals[name].reached, changed = at, true end
@@ -116,12 +119,6 @@ end
 
 local told_set, told_gone = {}, {}
 
-local function begin()
-  if not epoch then
-    epoch, born = CANDIDATE, CANDIDATE
-  end
-end
-
 local function tell_goal(name)
   local line = goals[name] and goal_line(name, goals[name]) or name .. ' -\n'
   record('goal', line)
@@ -131,11 +128,10 @@ end
 local function reach()
   for name, goal in pairs(goals) do
     if goal.reached == '-' and open[goal.period] and sum_by(open[goal.period], goal.code) >= goal.target then
-      begin()
+      feed.begin()
       goal.reached, changed = time, true
       tell_goal(name)
-      fresh[#fresh + 1] = 'g ' .. seq_text .. ' - ' .. time .. '\n' .. name .. ' 0 - -\n0\n\n\n\n0\n{}\n'
-        .. goal_line(name, goal) .. '\n \n'
+      ledger.append('g', '-', name .. ' 0 - -', '0\n\n\n\n0\n{}\n' .. goal_line(name, goal) .. '\n \n')
     end
   end
 end
@@ -144,7 +140,7 @@ end
 local answer = {}
 if not more then
   if ACTION == 'session' then
-    begin()
+    feed.begin()
     changed = true
     if match(s.session, '^%d+ (.*)$') == NAME then
       answer[1] = 's'
@@ -168,7 +164,7 @@ if not more then
     elseif not known and count_goals >= ARGV.limit + 0 then
       answer[1] = 'f'
     else
-      begin()
+      feed.begin()
       local goal = { period = period, code = code, target = target + 0, title = title, reached = known and known.reached or '-' }
       if sum_by(open[period], code) < goal.target then goal.reached = '-' end
       goals[NAME], changed, answer[1] = goal, true, known and 'c' or 'n'
@@ -191,12 +187,12 @@ local function counts_something()
 end
 reach()
 local busy = now >= s.told and now < s.told + TELL_EVERY
-local waits = epoch and (next(stale) or taken > 0)
+local waits = feed.epoch and (next(stale) or taken > 0)
 local strikes
 local function consider(at)
   if at and (not strikes or at < strikes) then strikes = at end
 end
-local will_tell = not more and epoch and not busy
+local will_tell = not more and feed.epoch and not busy
 if waits or busy or will_tell and next(stale) then consider(math.max(s.told + TELL_EVERY, now + (will_tell and TELL_EVERY or 0))) end
 if more or #dead > 0 or s.sweep ~= '-' then consider(now + TELL_EVERY) end
 for _, run in pairs(open) do
@@ -210,7 +206,7 @@ if strikes and strikes ~= struck then
     return { '', 'r', int(math.max(strikes, now + 200)) }
   end
 end
-local refused = ledger_refuses()
+local refused = ledger.refusal()
 if refused then return refused end
 for _, key in ipairs({ PARTS, TOLD, GIFTERS }) do call('HLEN', key) end
 call('ZCARD', RANKS)
@@ -282,8 +278,7 @@ if will_tell then
   end
 end
 
-commit('=')
-ledger_commit()
+feed.commit()
 if #told_gone > 0 then call('HDEL', TOLD, unpack(told_gone)) end
 for field, text in pairs(told_set) do call('HSET', TOLD, field, text) end
 
@@ -303,9 +298,9 @@ if s.sweep ~= '-' and ACTION == 'tick' then
     if read_gifter(found[2][at + 1]).count == 0 then call('HDEL', GIFTERS, found[2][at]) end
   end
 end
-if ACTION == 'tick' and call('HLEN', PARTS) > #entries + 64 then
+if ACTION == 'tick' and call('HLEN', PARTS) > #list.lines() + 64 then
   local found, listed = call('HSCAN', PARTS, '0', 'COUNT', '1000')[2], {}
-  for _, entry in ipairs(entries) do listed[match(entry, '^%S+')] = true end
+  for _, entry in ipairs(list.lines()) do listed[match(entry, '^%S+')] = true end
   for at = 1, #found, 2 do
     if not listed[found[at]] then call('HDEL', PARTS, found[at]) end
   end
@@ -337,6 +332,6 @@ if strikes then
 elseif struck then
   call('ZREM', KEYS.due, CLOCK)
 end
-if more then return { header() .. news, '', 'm' } end
+if more then return { feed.position() .. ledger.news, '', 'm' } end
 local next_due = tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
-return { header() .. news, next_due and int(next_due) or '', unpack(answer) }
+return { feed.position() .. ledger.news, next_due and int(next_due) or '', unpack(answer) }

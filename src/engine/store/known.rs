@@ -101,7 +101,7 @@ impl Known {
 /// A server that is started again may have come back from an older file, and the node that knew better may be gone: its
 /// positions would be taken for others of the same numbers. So a feed that is met by another process of a server than the one
 /// in which its epoch began gets a new epoch, unless that process was running before the feed's last change
-/// (`lua/feed/common.lua`): a promoted replica, or where the slot went. What a failover loses is found by what is known here.
+/// (`lua/feed/doubt.lua`): a promoted replica, or where the slot went. What a failover loses is found by what is known here.
 ///
 /// [`ServerId::life`]: crate::engine::redis::dial::ServerId::life
 const TIME_LENGTH: usize = 9;

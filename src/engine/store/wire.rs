@@ -1,5 +1,5 @@
 //! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
-//! `lua/feed/common.lua` says how rows and changes are laid out.
+//! `lua/feed/row.lua` and `lua/feed/feed.lua` say how rows and changes are laid out.
 
 use std::str::FromStr;
 use std::sync::Arc;

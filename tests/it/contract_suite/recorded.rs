@@ -301,18 +301,18 @@ impl Sides {
     }
 
     fn have_the_same(&mut self, story: &str) {
-        let wanted = stored_in_redis(&mut self.redis);
+        let mut wanted = stored_in_redis(&mut self.redis);
         let now = Sides::now();
         let all = self.host.with_space(|space| space.dump()).into_iter();
         let alive = all.filter(|(_, (_, _, until))| until.is_none_or(|until| until > now));
         let mut here: Stored = alive
             .map(|(key, (kind, content, _))| (key, (kind.to_owned(), content.into_iter().collect())))
             .collect();
-        // What expired between the two looks.
-        here.retain(|key, _| {
-            wanted.contains_key(key)
-                || redis::cmd("EXISTS").arg(key).query::<u8>(&mut self.redis).unwrap() == 1
-        });
+        // What expired between the two looks, on either side.
+        let mut is_there =
+            |key: &[u8]| redis::cmd("EXISTS").arg(key).query::<u8>(&mut self.redis).unwrap() == 1;
+        here.retain(|key, _| wanted.contains_key(key) || is_there(key));
+        wanted.retain(|key, _| here.contains_key(key) || is_there(key));
         for (key, wanted) in &wanted {
             let name = String::from_utf8_lossy(key);
             assert_eq!(here.get(key), Some(wanted), "{story}: {name}");

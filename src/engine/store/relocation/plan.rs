@@ -164,7 +164,7 @@ impl<'a> Plan<'a> {
         serde_json::to_string(&record).ok()
     }
 
-    /// A feed's state (`lua/feed/common.lua`) in a new epoch: none of its changes leads there, and it began with the move.
+    /// A feed's state (`lua/feed/feed.lua`) in a new epoch: none of its changes leads there, and it began with the move.
     fn meta(&self, text: &str) -> Option<String> {
         let mut words: Vec<&str> = text.split(' ').collect();
         let [epoch, seq, _, covered, .., changed] = &mut words[..] else { return None };

@@ -18,7 +18,7 @@ pub struct Script {
     pub name: &'static str,
     /// Its file in `lua/`, without `.lua`.
     pub file: &'static str,
-    /// What stands in front of its own text, of scripts without modules; some of [`PARTS`], in their order.
+    /// What stands in front of its own text and is no module: some of [`PARTS`], in their order.
     pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
@@ -50,7 +50,7 @@ macro_rules! part {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
-pub const MODULES: [Part; 23] = [
+pub const MODULES: [Part; 27] = [
     part!("clock", "clock"),
     part!("feed/policies", "policies"),
     part!("feed/list", "list"),
@@ -58,6 +58,7 @@ pub const MODULES: [Part; 23] = [
     part!("feed/doubt", "doubt"),
     part!("feed/settle", "settle"),
     part!("feed/row", "row"),
+    part!("feed/merge", "merge"),
     part!("feed/lock", "lock"),
     part!("feed/locks", "locks"),
     part!("feed/receipt", "receipt"),
@@ -69,6 +70,8 @@ pub const MODULES: [Part; 23] = [
     part!("feed/waiting", "waiting"),
     part!("feed/blocks", "blocks"),
     part!("feed/screening", "screening"),
+    part!("feed/retraction", "retraction"),
+    part!("drops/stock", "stock"),
     part!("due/schedule", "schedule"),
     part!("ledger/writer", "ledger"),
     part!("ledger/room", "room"),
@@ -76,7 +79,7 @@ pub const MODULES: [Part; 23] = [
     Part {
         text: concat!(
             include_str!("../../../../lua/ledger/ledger.lua"),
-            "return { ledger_of = ledger_of, ledger_mourn = ledger_mourn, reports_of = reports_of, entry_time = entry_time }\n"
+            "return { ledger_of = ledger_of, ledger_mourn = ledger_mourn, reports_of = reports_of, entry_time = entry_time,\n  bisect = bisect }\n"
         ),
         ..part!("ledger/ledger", "stored")
     },
@@ -89,16 +92,19 @@ pub const MODULES: [Part; 23] = [
         ),
         ..part!("totals/counting", "counting")
     },
+    Part {
+        text: concat!(
+            include_str!("../../../../lua/totals/counting.lua"),
+            include_str!("../../../../lua/totals/sums.lua"),
+            include_str!("../../../../lua/totals/count.lua"),
+            include_str!("../../../../lua/totals/totals.lua")
+        ),
+        ..part!("totals/totals", "totals")
+    },
 ];
 
 /// The time by which a call goes.
 pub const CLOCK: Part = part!("clock", "clock");
-
-/// A feed's policy.
-pub const POLICIES: Part = part!("feed/policies", "policies");
-
-/// What stands in front of every feed script.
-pub const COMMON: Part = part!("feed/common");
 
 /// How ledgers are stored: for scripts that append to them, and for those of their readers.
 pub const LEDGER: Part = part!("ledger/ledger");
@@ -106,14 +112,8 @@ pub const LEDGER: Part = part!("ledger/ledger");
 /// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
 pub const REPORT: Part = part!("ledger/reader");
 
-/// What stands in front of scripts that append to the feed's ledger.
-pub const APPEND: Part = part!("ledger/append");
-
-/// What became of a gift, by its id.
-pub const RECEIPT: Part = part!("feed/receipt", "receipt");
-
-/// What stands in front of scripts that change the feed's due queue.
-pub const DUE: Part = part!("due/queue");
+/// What [`TALLY_STATE`] and the texts behind it expect as locals.
+pub const TALLY_NAMES: Part = part!("totals/names");
 
 /// Sums that count beyond what a float can tell apart: for scripts that count.
 pub const SUMS: Part = part!("totals/sums");
@@ -130,41 +130,9 @@ pub const TALLY_RANKS: Part = part!("totals/ranks");
 /// How what came is added up, behind [`TALLY_RANKS`].
 pub const TALLY_FOLD: Part = part!("totals/fold");
 
-/// How gifts count, behind [`SUMS`] in front of scripts that take them, sell or take back, in feeds that count something.
-pub const COUNT: Part = part!("totals/count");
-
-/// What rows were made of: behind [`COUNT`] in front of scripts that take back.
-pub const RETRACTED: Part = part!("feed/retracted");
-
 /// Every part there is.
-pub const PARTS: [Part; 16] = [
-    CLOCK,
-    POLICIES,
-    COMMON,
-    RECEIPT,
-    LEDGER,
-    REPORT,
-    APPEND,
-    SUMS,
-    COUNT,
-    RETRACTED,
-    TALLY_STATE,
-    TALLY_GIFTERS,
-    TALLY_RANKS,
-    TALLY_FOLD,
-    DUE,
-    DROPS,
-];
-
-/// Runs what stands behind it, up to [`END`], only in feeds that count something: nobody else pays for it.
-const IF_COUNTED: Part =
-    Part { name: "", text: "if strings[9] or #policies.defaults.totals > 0 then", module: None };
-
-/// Where [`IF_COUNTED`] ends.
-const END: Part = Part { name: "", text: "end", module: None };
-
-/// What stands in front of the scripts of drops.
-pub const DROPS: Part = part!("drops/stock");
+pub const PARTS: [Part; 9] =
+    [CLOCK, LEDGER, REPORT, TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
 
 impl Part {
     /// As it stands in front of a script: a module in a function of its own.
@@ -199,7 +167,8 @@ impl Script {
         let texts = |modules: &[&Part]| modules.iter().map(|it| it.text).collect::<String>();
         let at_once = texts(&first) + &texts(&used) + self.text;
         let mut text = String::from("local KEYS, ARGV, redis = KEYS, ARGV, redis\n");
-        text.push_str(&header.strings(&[texts(&later), at_once.clone()].concat()));
+        let parts: String = self.parts.iter().map(Part::glued).collect();
+        text.push_str(&header.strings(&[texts(&later), at_once.clone(), parts.clone()].concat()));
         for part in &first {
             text.push_str(&part.glued());
         }
@@ -229,8 +198,10 @@ impl Script {
         for Part { module, text: code, .. } in &used {
             text.extend([module.unwrap_or_default(), " = (function()\n", code, "\nend)()\n"]);
         }
-        let check = rights::check(self.name, header, &at_once, Asked::Writes);
-        Ok(check + &header.numbered(&(text + self.text))?)
+        // Scripts with parts are older, and read when they have written.
+        let asked = if self.parts.is_empty() { Asked::Writes } else { Asked::All };
+        let check = rights::check(self.name, header, &[at_once, parts.clone()].concat(), asked);
+        Ok(check + &header.numbered(&(text + &parts + self.text))?)
     }
 
     /// [`Script::source`], made once.
@@ -282,52 +253,22 @@ script!(
     TALLY,
     "feed_tally",
     "totals/tally",
-    [POLICIES, COMMON, LEDGER, APPEND, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
+    [TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
     true
 );
 script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", true);
-script!(
-    RETRACT,
-    "feed_retract",
-    "feed/retract",
-    [POLICIES, COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
-    true
-);
-script!(
-    RETRACT_USER,
-    "feed_retract_user",
-    "feed/retract_user",
-    [POLICIES, COMMON, LEDGER, APPEND, SUMS, COUNT, RETRACTED],
-    true
-);
-script!(
-    RETRACT_GIFT,
-    "feed_retract_gift",
-    "feed/retract_gift",
-    [POLICIES, COMMON, RECEIPT, LEDGER, APPEND, SUMS, COUNT, RETRACTED, DUE],
-    true
-);
-script!(CONTROL, "feed_control", "feed/control", [POLICIES, COMMON], true);
-script!(POLICY, "feed_policy", "feed/policy", [POLICIES, COMMON], true);
-script!(SNAPSHOT, "feed_snapshot", "feed/snapshot", [POLICIES, COMMON], false);
-script!(CHANGES, "feed_changes", "feed/changes", [POLICIES, COMMON], false);
-script!(DROP_DEFINE, "feed_drop_define", "drops/define", [POLICIES, COMMON, LEDGER, APPEND, DROPS], true);
-script!(DROP_TICK, "feed_drop_tick", "drops/tick", [POLICIES, COMMON, LEDGER, APPEND, DROPS], false);
-script!(
-    DROP_CLAIM,
-    "feed_drop_claim",
-    "drops/claim",
-    [POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
-    true
-);
-script!(
-    DROP_END,
-    "feed_drop_end",
-    "drops/end",
-    [POLICIES, COMMON, LEDGER, APPEND, IF_COUNTED, SUMS, COUNT, END, DROPS],
-    true
-);
-script!(HOLDS, "feed_holds", "drops/holds", [POLICIES, COMMON], false);
+script!(RETRACT, "feed_retract", "feed/retract", true);
+script!(RETRACT_USER, "feed_retract_user", "feed/retract_user", true);
+script!(RETRACT_GIFT, "feed_retract_gift", "feed/retract_gift", true);
+script!(CONTROL, "feed_control", "feed/control", true);
+script!(POLICY, "feed_policy", "feed/policy", true);
+script!(SNAPSHOT, "feed_snapshot", "feed/snapshot", false);
+script!(CHANGES, "feed_changes", "feed/changes", false);
+script!(DROP_DEFINE, "feed_drop_define", "drops/define", true);
+script!(DROP_TICK, "feed_drop_tick", "drops/tick", false);
+script!(DROP_CLAIM, "feed_drop_claim", "drops/claim", true);
+script!(DROP_END, "feed_drop_end", "drops/end", true);
+script!(HOLDS, "feed_holds", "drops/holds", false);
 script!(DUE_ENTRIES, "due_entries", "due/entries", [CLOCK], false);
 script!(DUE_ASIDE, "due_aside", "due/aside", [CLOCK], false);
 script!(DUE_REGISTER, "due_register", "due/register", [CLOCK], true);
