@@ -60,11 +60,6 @@ do
   end
 end
 
--- Commands take a few thousand arguments at most.
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
-end
-
 local function free()
   return stock.total - stock.held - stock.sold
 end
@@ -250,6 +245,7 @@ local function finish()
     if text ~= stock_text then call('HSET', KEYS.drops, DROP, text) end
     if announced then call('HSET', KEYS.shown, DROP, view()) end
   end
+  local in_parts = feed.call_in_parts
   in_parts('ZREM', KEYS.holds, ended)
   in_parts('ZREM', KEYS.unpaid, paid)
   in_parts('ZADD', KEYS.holds, over)

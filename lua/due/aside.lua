@@ -12,6 +12,7 @@
 --     dead_entries: how many are kept
 --     window: what of the dead one's id is forgotten after so long, milliseconds
 --     due_at: when it was due
+-- USES clock
 -- DATA writes, always
 -- RETURNS now, when the feed's first entry is due or "", then "gone" (not there any more), "rests" or "dead"
 -- REFUSES nothing

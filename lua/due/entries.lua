@@ -7,6 +7,7 @@
 --       came
 --     after: only those after this time ...
 --     order: ... and after this ORDER at that time; both "" from the start
+-- USES clock
 -- DATA reads
 -- RETURNS now, when the feed's first entry is due or "" (also for reviews), then per entry: when it is due, its member, what
 --   later or reviews holds of it or ""

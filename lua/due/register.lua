@@ -12,6 +12,7 @@
 --     at: a time, or ""
 --     within: milliseconds from now, or ""; the earlier of the two counts
 --     mark: with "@" at its end the time comes behind it
+-- USES clock
 -- DATA writes, always
 -- RETURNS when the feed will be looked at at the latest, then in how many milliseconds that is when it
 --   became the first, else ""

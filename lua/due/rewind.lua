@@ -7,6 +7,7 @@
 -- KEYS due later reviews
 -- ARGV now skip
 --     skip: how many entries at the end were looked at, and stay
+-- USES clock
 -- DATA writes, always
 -- RETURNS when the feed's first entry is due or "", what to skip in the next call or "" when all were looked at, then how
 --   many were put right

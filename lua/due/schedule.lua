@@ -42,6 +42,15 @@ local function remove(member, gift_id)
   removed[#removed + 1], forgotten[#forgotten + 1] = member, gift_id
 end
 
+-- Removes the entry of a gift that waits for its time. Returns when it would have been due, nil if it does not wait.
+local function cancel(gift_id)
+  local waiting = call('HGET', KEYS.later, gift_id)
+  local member = string.match(waiting or '', '^%d+ %S+')
+  local due_at = member and tonumber(call('ZSCORE', KEYS.due, member) or nil)
+  if due_at then remove(member, gift_id) end
+  return due_at
+end
+
 feed.commits[#feed.commits + 1] = function()
   if #removed > 0 then call('ZREM', KEYS.due, unpack(removed)) end
   if #forgotten > 0 then call('HDEL', KEYS.later, unpack(forgotten)) end
@@ -53,4 +62,4 @@ feed.commits[#feed.commits + 1] = function()
   end
 end
 
-return { first = first, count_gifts = count_gifts, add = add, remove = remove }
+return { first = first, count_gifts = count_gifts, add = add, remove = remove, cancel = cancel }

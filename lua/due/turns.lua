@@ -7,6 +7,7 @@
 --     most: the limit of feeds to take
 --     mark: its own when its turn began
 --     next: when it has something due again, a time, "+" and milliseconds from now, or ""
+-- USES clock
 -- DATA writes, always
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"

@@ -5,6 +5,7 @@
 -- ARGV now user until blocks_at_most
 --     user: the id as JSON
 --     until: a time, "0" for ever, or "" to end the block
+-- USES clock
 -- DATA writes, grows
 -- RETURNS "new" or "again"; of one that is ended "ended" or "none"
 -- REFUSES with "full"

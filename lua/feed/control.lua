@@ -20,8 +20,7 @@ if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '
 if action == 'mute' then muted = '1' elseif action == 'unmute' then muted = '0' end
 local is = (paused or '0') .. ' ' .. (muted or '0')
 
-local is_known = action ~= 'replay'
-for _, entry in ipairs(list.lines()) do is_known = is_known or string.match(entry, '^%S+') == row_id end
+local is_known = action ~= 'replay' or LATER.row.index_of(row_id) ~= nil
 if is_known and (is ~= was or action == 'skip' or action == 'replay') then
   feed.next_seq()
   feed.record('control ' .. action .. ' ' .. row_id, '')

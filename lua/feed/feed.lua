@@ -37,7 +37,8 @@ local feed = {
   -- What is to be answered instead of everything; a time from which on the feed must be in the index of feeds first.
   refusal = false, unready_at = false,
   -- Below.
-  begin = false, covers = false, set_policy = false, next_seq = false, record = false, row_expiry = false, forget_history = false, commit = false, position = false,
+  begin = false, covers = false, set_policy = false, next_seq = false, record = false, row_expiry = false, forget_history = false,
+  commit = false, call_in_parts = false, position = false,
 }
 local covered, history, idle_before, new_policy = 0, call('LLEN', KEYS.hist), '0', nil
 
@@ -143,6 +144,11 @@ function feed.commit()
     call('SPUBLISH', ARGV.live_channel, table.concat(changes, '', 0))
   end
   for at = 1, #commits do commits[at]() end
+end
+
+-- Calls a command with all of these arguments, a thousand at a time: Redis' Lua cannot unpack many more.
+function feed.call_in_parts(command, key, all)
+  for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
 end
 
 -- Where the feed stands now, for the caller.

@@ -41,4 +41,4 @@ local function take(n, decision)
   return 'accepted', decision, id, nil, sum_text(math.max(said.units, 1), said.amount, said.currency), grow(n)
 end
 
-return { take = take, grow = grow }
+return { row_of = row_of, take = take, grow = grow }

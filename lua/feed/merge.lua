@@ -1,7 +1,7 @@
 -- merge: how a gift joins a row that is in the list.
 
 local int = feed.int
-local decode, decode_gift, encode, sum_text = LATER.row.decode, LATER.row.decode_gift, LATER.row.encode, LATER.row.sum_text
+local decode_gift, encode, sum_text = LATER.row.decode_gift, LATER.row.encode, LATER.row.sum_text
 local MAX_SAFE = 9007199254740991
 
 -- What a gift says that is shown on the row that it joins.
@@ -19,8 +19,7 @@ end
 
 -- A row that the gift may join, and the gift; nothing when the list has none of this id, or it is in another currency.
 local function meet(id, n)
-  local text = list.text_of(id)
-  local it, gift = text and decode(text), decode_gift(ARGV.body[n])
+  local it, gift = LATER.row.find(id), decode_gift(ARGV.body[n])
   if not it or it.amount and gift.amount and it.currency ~= gift.currency then return nil end
   return it, gift
 end
@@ -68,8 +67,7 @@ end
 local function says_more(id, n)
   local message = decode_gift(ARGV.body[n]).message
   if message == '' then return false end
-  local text = list.text_of(id)
-  local it = text and decode(text)
+  local it = LATER.row.find(id)
   return not it or it.message ~= message
 end
 

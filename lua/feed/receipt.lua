@@ -66,10 +66,11 @@ local function taken_back(it)
   return it
 end
 
--- The receipt of a gift that waited and is cancelled, which would have been due then; as text.
-local function cancelled(it, ends_at, due_at)
-  it.status, it['until'], it.since, it.due_at = 'cancelled', ends_at, nil, due_at
-  return write(it)
+-- The gift of KEYS.id waited and is cancelled; it would have been due then.
+local function cancel(it, due_at)
+  local window = feed.policy.idempotency_window_ms
+  it.status, it['until'], it.since, it.due_at = 'cancelled', math.min(feed.steady + window, clock.MAX_TIME), nil, due_at
+  feed.commits[#feed.commits + 1] = function() redis.call('SET', KEYS.id, write(it), 'PX', feed.int(window + 60000)) end
 end
 
-return { read = read, write = write, is_kept = is_kept, taken_back = taken_back, cancelled = cancelled }
+return { read = read, write = write, is_kept = is_kept, taken_back = taken_back, cancel = cancel }

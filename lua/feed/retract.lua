@@ -12,15 +12,9 @@
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local is_found = false
-for at, entry in ipairs(list.lines()) do
-  if string.match(entry, '^%S+') == ARGV.row then
-    retraction.take_rows({ at })
-    is_found = true
-    break
-  end
-end
+local index = LATER.row.index_of(ARGV.row)
+retraction.take_rows({ index })
 local refusal = totals.refusal() or ledger.refusal()
 if refusal then return refusal end
 feed.commit()
-return { feed.position() .. ledger.news, is_found and '1' or '0' }
+return { feed.position() .. ledger.news, index and '1' or '0' }

@@ -27,15 +27,10 @@ end
 
 -- A gift that waits leaves the due queue.
 local function cancel()
-  local waiting = redis.call('HGET', KEYS.later, id)
-  local member = waiting and string.match(waiting, '^%d+ %S+')
-  local due_at = member and tonumber(redis.call('ZSCORE', KEYS.due, member) or nil)
+  local due_at = LATER.schedule.cancel(id)
   if not due_at then return answer('0') end
-  local window = feed.policy.idempotency_window_ms
-  local cancelled = receipt.cancelled(it, math.min(feed.steady + window, clock.MAX_TIME), due_at)
-  LATER.schedule.remove(member, id)
+  receipt.cancel(it, due_at)
   feed.commit()
-  redis.call('SET', KEYS.id, cancelled, 'PX', int(window + 60000))
   return answer('1', '0', '-')
 end
 
@@ -49,11 +44,8 @@ if it.retracted then return answer('1', int(refunded_before), row_id) end
 -- What it added to its row, and what was given with it, less what was refunded of it.
 local added, given = it.added, it.given or it.added
 -- Whether its row was taken back, and the gift with it.
-local is_shown, index = row_id ~= '-' and it.status ~= 'suppressed', nil
-for at, entry in ipairs(list.lines()) do
-  if string.match(entry, '^%S+') == row_id then index = at end
-end
-local is_gone = is_shown and not index and retraction.is_retracted(row_id)
+local is_shown = row_id ~= '-' and it.status ~= 'suppressed'
+local is_gone = is_shown and not LATER.row.index_of(row_id) and retraction.is_retracted(row_id)
 if is_gone and refunded ~= '' then return answer('1', int(refunded_before), row_id) end
 
 -- The minor units that are refunded now; all of the value takes the gift back.
@@ -70,8 +62,7 @@ end
 
 -- Takes what the gift added out of the row at this index, or the minor units that are lost. Whether watchers see that.
 local function take_out(at)
-  local text = list.text_of(row_id)
-  local row = text and LATER.row.decode(text)
+  local row = LATER.row.find(row_id)
   if not row then return false end
   local left = lost and tonumber(row.count) or math.max(row.count - added.units, 0)
   if left == 0 then
@@ -99,16 +90,11 @@ if lost then
 else
   gift.count, gift.amount, gift.currency = int(given.units), given.amount and int(given.amount) or '', given.currency
 end
-for at, entry in ipairs(list.lines()) do
-  if string.match(entry, '^%S+') == row_id then
-    if gift.user == '' then
-      local text = list.text_of(row_id)
-      local row = text and LATER.row.decode(text)
-      if row then gift.user, gift.kind = row.user, row.gift end
-    end
-    if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(at) end
-    break
-  end
+local index = LATER.row.index_of(row_id)
+if index then
+  local row = gift.user == '' and LATER.row.find(row_id)
+  if row then gift.user, gift.kind = row.user, row.gift end
+  if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(index) end
 end
 if lost then
   it.counted = totals.take_value(it.counted, is_shown and row_id, lost)

@@ -14,8 +14,7 @@ if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
 local begin, theirs, lines = ARGV.begin, {}, list.lines()
 for at = #lines, 1, -1 do
-  local text = list.text_of(string.match(lines[at], '^%S+'))
-  local row = text and LATER.row.decode(text)
+  local row = LATER.row.find(string.match(lines[at], '^%S+'))
   if row and string.sub(row.user, 1, #begin) == begin then theirs[#theirs + 1] = at end
 end
 retraction.take_rows(theirs)

@@ -78,8 +78,7 @@ local function take_rows(indexes)
   local rows, first_seq = {}, feed.seq
   for _, at in ipairs(indexes) do
     local id = match(list.lines()[at], '^%S+')
-    local text = list.text_of(id)
-    local row = text and LATER.row.decode(text)
+    local row = LATER.row.find(id)
     rows[id] = { of = {} }
     first_seq = math.min(first_seq, row and tonumber(row.seq) or 0)
   end

@@ -8,24 +8,18 @@ local call, int, policy = redis.call, feed.int, feed.policy
 local REVIEWS_MAX = 1000
 local added, count, first = {}, nil, nil
 
--- Whether the row of this combo shows this very message.
-local function is_shown(combo_key, message)
-  for _, entry in ipairs(list.lines()) do
-    local id, key = string.match(entry, '^(%S+) (.+)$')
-    if key == combo_key then
-      local text = list.text_of(id)
-      local it = text and LATER.row.decode(text)
-      return it and it.message == message
-    end
-  end
-  return false
+-- Whether the row of the nth gift's combo shows this very message.
+local function is_shown(n, message)
+  local id = LATER.frame.row_of(n)
+  local it = id and LATER.row.find(id)
+  return it and it.message == message
 end
 
 -- Whether a host has to look at the nth gift.
 local function needs_host(n)
   local it = LATER.row.decode_gift(ARGV.body[n])
   if policy.review == 'off' or it.test == '1' then return false end
-  if it.combo_key ~= '' and (it.message == '' or is_shown(it.combo_key, it.message)) then return false end
+  if it.combo_key ~= '' and (it.message == '' or is_shown(n, it.message)) then return false end
   if policy.review == 'all' or it.message ~= '' then return true end
   local id, name = LATER.blocks.giver_of(n)
   local passes_until = tonumber(call('ZSCORE', KEYS.approved, id .. ' ' .. name) or nil)

@@ -19,8 +19,7 @@ local function apply()
   feed.expires_at = false
   local lines = list.lines()
   for index = #lines, 1, -1 do
-    local text = list.text_of(string.match(lines[index], '^%S+'))
-    local row = text and LATER.row.decode(text)
+    local row = LATER.row.find(string.match(lines[index], '^%S+'))
     local expires_at = row and tonumber(row.expires_at) or 0
     if expires_at > 0 and expires_at <= feed.now then
       local id = list.remove(index)

@@ -10,6 +10,7 @@
 --     user: whose walk is begun, saved or ended; "" none
 --     before: what is known of that walk; "" begins it anew, whatever is known
 --     after: how far it is now, as PLACES; "" ends it
+-- USES clock
 -- DATA writes, always
 -- RETURNS "" when there is nothing to do for this node now, else the user, then "SINCE PLACES" of the walk that it has the
 --   turn of. A walk is neither saved nor ended when it was begun anew meanwhile

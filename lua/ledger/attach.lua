@@ -8,6 +8,7 @@
 --     again: "again" also when this version was brought here already: a reader that should be here is not; else ""
 --     since: when there is this webhook
 --     gathers: how long it gathers entries, milliseconds
+-- USES clock
 -- DATA writes, always
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send

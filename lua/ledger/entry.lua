@@ -3,6 +3,7 @@
 -- KEYS ledger reports readers pending leases tries again dead deaths
 -- ARGV now reader number
 --     number: 16 digits: of an entry that the ledger has, or had
+-- USES clock
 -- DATA reads
 -- RETURNS nothing when it is none of this reader's; else "dead", how often it was handed out or sent, and why it was given up;
 --   "pending" and how often a group was handed it; "waiting", which of those that are sent again it is (0: it is none of them),

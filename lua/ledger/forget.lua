@@ -2,6 +2,7 @@
 --
 -- KEYS ledger reports readers pending leases tries again dead deaths
 -- ARGV now reader
+-- USES clock
 -- DATA writes, always
 -- RETURNS "1" when it read here, else "0"
 -- REFUSES nothing

@@ -9,6 +9,7 @@
 --     to: what is to be stored, "" when it goes
 --     gathers: how long it gathers entries, milliseconds
 --     readers_at_most: but for webhooks of all feeds
+-- USES clock
 -- DATA writes
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many

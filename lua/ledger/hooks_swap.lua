@@ -7,6 +7,7 @@
 -- ARGV now name was to webhooks_of_all_feeds_at_most wake_channel
 --     was: the version that the webhook has, "" when there is none
 --     to: what is to be stored, "" when it goes
+-- USES clock
 -- DATA writes, grows
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one too many

@@ -16,6 +16,7 @@
 --     number: 16 digits
 --     tries: how often it was sent
 --     reason: why it is dead
+-- USES clock
 -- DATA writes, always
 -- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many dead letters made room, how many entries
 --   follow, these, then numbers and entries that are sent again

@@ -3,6 +3,7 @@
 -- KEYS ledger reports readers
 -- ARGV now number entries_at_most
 --     number: from it on, or from the oldest that is kept
+-- USES clock
 -- DATA reads
 -- RETURNS the number of the next entry that there will be, the number of the first of these, then their lines
 -- REFUSES nothing

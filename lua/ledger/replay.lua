@@ -5,6 +5,7 @@
 --     live_channel: of the feed
 --     which: "all", of which a thousand are sent at once, or "only" those
 --     number: 16 digits
+-- USES clock
 -- DATA writes
 -- RETURNS how many there were
 -- REFUSES nothing

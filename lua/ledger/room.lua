@@ -4,7 +4,7 @@
 local call, match = redis.call, string.match
 -- How many entries more than wanted are kept, as a part of them and at most, so that the oldest are cut once in a while.
 local SLACK_PART, SLACK_MAX = 32, 256
--- So many entries that are too old are cut at a time, at most twice this.
+-- How many entries that are too old are cut at a time; a call cuts fewer than twice as many.
 local OLD_AT_A_TIME = 512
 
 -- How many of the oldest entries are cut once the ledger has this length, and how many of these some reader was not done with: what

@@ -4,6 +4,7 @@
 -- ARGV now reader live_channel to
 --     live_channel: of the feed
 --     to: "start", "now", a number, or "@" and a time: the first entry that happened then or later
+-- USES clock
 -- DATA writes
 -- RETURNS the number, or "" when there is no such group
 -- REFUSES nothing

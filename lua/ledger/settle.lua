@@ -9,6 +9,7 @@
 --     attempts: how often an entry is handed out
 --     dead_letters: how many are kept whose entries the ledger has no more
 --     number: 16 digits
+-- USES clock
 -- DATA writes, always
 -- RETURNS how many were pending, each counted once, a blank, and how many dead letters made room; or "" when there is no such group
 -- REFUSES nothing

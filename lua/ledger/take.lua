@@ -9,6 +9,7 @@
 --     dead_letters: how many are kept whose entries the ledger has no more
 --     readers_at_most: but for webhooks of all feeds
 --     listed: "listed" when the group is among those of all feeds, or ""
+-- USES clock
 -- DATA writes, always
 -- RETURNS "ok", in how many milliseconds the first lease is over or "", how many dead letters made room, then per entry: its number, the how manyth
 --   time it is handed out, its lines

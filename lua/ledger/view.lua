@@ -2,6 +2,7 @@
 --
 -- KEYS ledger reports readers pending leases tries again dead deaths
 -- ARGV now reader
+-- USES clock
 -- DATA reads
 -- RETURNS how many were never handed out, are pending, how old the oldest is that is not acknowledged in
 --   milliseconds, how many are dead, were lost; or nothing when there is no such group

@@ -13,15 +13,13 @@
 -- registered now. (Who cannot do so any more only makes them late: a webhook that dozes is looked at soon.)
 
 local call, int = redis.call, feed.int
-local entries, length, is_usual = {}, call('LLEN', KEYS.ledger), false
+local entries, length = {}, call('LLEN', KEYS.ledger)
 local limit, hooks, readers, base, rest = string.match(STRINGS.reports or '', '^(%d+) (%d+) %- (%d+) %d+ (%d+)()')
--- first: the number of the first entry of this call. state: the ledger, where more than its length changes.
-local ledger = { first = 0, news = '', state = false, entries = entries }
-if limit and hooks == ARGV.hooks_version and length > 0 then
-  is_usual, ledger.first = true, base + length
-else
-  ledger.first = LATER.room.open(ledger, length)
-end
+local is_usual = limit and hooks == ARGV.hooks_version and length > 0
+-- The number of the first entry of this call.
+local first = is_usual and base + length
+-- state: the ledger, where more than its length changes.
+local ledger = { news = '', state = false, entries = entries }
 
 -- Adds an entry: a letter for what happened, the row or "-", its second line and its body. `growth` is what a combo grew by, where
 -- the body is a frame of it, as JSON. `is_unseen` where no change came with it: then "~" stands before the seq. Its number, as text.
@@ -30,10 +28,11 @@ function ledger.append(letter, row_id, line, body, growth, is_unseen)
     local sum = cjson.decode(growth)
     growth = ' ' .. int(sum.units) .. ':' .. (sum.amount and int(sum.amount) .. ':' .. sum.currency or ':')
   end
+  first = first or LATER.room.open(ledger, length)
   is_unseen = is_unseen or letter == 's' or letter == 'n'
   entries[#entries + 1] = letter .. (is_unseen and ' ~' or ' ') .. feed.seq_text .. ' ' .. row_id .. ' ' .. feed.time .. (growth or '')
     .. '\n' .. line .. '\n' .. body
-  return int(ledger.first + #entries - 1)
+  return int(first + #entries - 1)
 end
 
 -- What is to be answered instead, if anything.
@@ -46,7 +45,7 @@ feed.commits[#feed.commits + 1] = function()
   if #entries == 0 then return end
   local state = ledger.state
   if state and state.broken then call('DEL', KEYS.ledger) end
-  for from = 1, #entries, 1000 do call('RPUSH', KEYS.ledger, unpack(entries, from, math.min(from + 999, #entries))) end
+  feed.call_in_parts('RPUSH', KEYS.ledger, entries)
   local is_read = readers ~= '0'
   if state then
     is_read = state.readers > 0

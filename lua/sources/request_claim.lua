@@ -4,6 +4,7 @@
 --     request: a STRING: when it came first, a space, its target
 -- ARGV now target kept_for
 --     kept_for: milliseconds
+-- USES clock
 -- DATA writes, grows
 -- RETURNS "first", or how many milliseconds ago it came first
 -- REFUSES with "elsewhere" when it is recorded for another target

@@ -2,15 +2,10 @@
 
 local call, match, format, concat, int = redis.call, string.match, string.format, table.concat, feed.int
 local MAX_SAFE, MAX_TIME = 9007199254740991, clock.MAX_TIME
-local now, time, changes = feed.now, feed.time, feed.changes
+local now, time, changes, in_parts = feed.now, feed.time, feed.changes, feed.call_in_parts
 local strings = { [9] = STRINGS.count, [12] = STRINGS.left, [14] = STRINGS.sums }
 
 local function record(kind, text)
   feed.next_seq()
   feed.record(kind, text)
-end
-
--- Commands take a few thousand arguments at most.
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do call(command, key, unpack(all, from, math.min(from + 999, #all))) end
 end

@@ -10,6 +10,7 @@
 --     before: milliseconds
 --     ends_at: milliseconds
 --     life: for the first one
+-- USES clock
 -- DATA writes, always
 -- RETURNS the time that holds, which never moves back
 -- REFUSES with "full" when it would be one viewer too many

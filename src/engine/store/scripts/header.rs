@@ -74,14 +74,17 @@ impl Header {
     }
 
     /// Reads at once what is stored at those keys whose strings `code` names: `STRINGS.meta` is that of `KEYS.meta`, false where it
-    /// is missing or of another type.
+    /// is missing or of another type. Empty if `code` names none.
     pub fn strings(&self, code: &str) -> String {
         let mut keys: Vec<String> =
             self.named_strings(code).iter().map(|name| format!("KEYS.{name}")).collect();
-        if !self.item_keys.is_empty() {
+        if self.item_keys.iter().any(|name| code.contains(&format!("STRINGS.{name}["))) {
             keys.push("unpack(KEYS, FIRST_ITEM_KEY)".to_owned());
         }
-        format!("local STRINGS = redis.call('MGET', {})\n", keys.join(", "))
+        match keys.is_empty() {
+            true => String::new(),
+            false => format!("local STRINGS = redis.call('MGET', {})\n", keys.join(", ")),
+        }
     }
 
     fn named_strings(&self, code: &str) -> Names {

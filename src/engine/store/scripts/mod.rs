@@ -18,7 +18,7 @@ pub struct Script {
     pub name: &'static str,
     /// Its file in `lua/`, without `.lua`.
     pub file: &'static str,
-    /// What stands in front of its own text and is no module: some of [`PARTS`], in their order.
+    /// Texts in front of its own that are no modules, so that their locals are its own: some of [`PARTS`], in their order.
     pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
@@ -103,9 +103,6 @@ pub const MODULES: [Part; 27] = [
     },
 ];
 
-/// The time by which a call goes.
-pub const CLOCK: Part = part!("clock", "clock");
-
 /// How ledgers are stored: for scripts that append to them, and for those of their readers.
 pub const LEDGER: Part = part!("ledger/ledger");
 
@@ -131,16 +128,18 @@ pub const TALLY_RANKS: Part = part!("totals/ranks");
 pub const TALLY_FOLD: Part = part!("totals/fold");
 
 /// Every part there is.
-pub const PARTS: [Part; 9] =
-    [CLOCK, LEDGER, REPORT, TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
+pub const PARTS: [Part; 8] =
+    [LEDGER, REPORT, TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
 
 impl Part {
-    /// As it stands in front of a script: a module in a function of its own.
-    pub fn glued(&self) -> String {
-        match self.module {
-            Some(name) => format!("local {name} = (function()\n{}\nend)()\n", self.text),
-            None => format!("{}\n", self.text),
-        }
+    /// The module's name.
+    fn name(&self) -> &'static str {
+        self.module.unwrap_or_default()
+    }
+
+    /// The Lua expression that makes the module, in a scope of its own; `check` comes first.
+    fn made(&self, check: &str) -> String {
+        format!("(function()\n{check}{}\nend)()", self.text)
     }
 }
 
@@ -156,52 +155,42 @@ impl Script {
     /// When a name is in neither its header nor [`MODULES`]: which.
     pub fn composed(&self) -> Result<String, String> {
         let header = self.header();
-        if header.uses.is_empty() {
-            let glued: String = self.parts.iter().map(Part::glued).collect();
-            let body = header.numbered(&(glued + self.text))?;
-            return Ok(rights::check(self.name, header, &body, Asked::All) + &body);
-        }
-        let first = header.first.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
-        let used = header.uses.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
-        let later = header.later.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>()?;
+        let modules = |names: &[&str]| names.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>();
+        let (first, used, later) = (modules(&header.first)?, modules(&header.uses)?, modules(&header.later)?);
         let texts = |modules: &[&Part]| modules.iter().map(|it| it.text).collect::<String>();
-        let at_once = texts(&first) + &texts(&used) + self.text;
+        let parts: String = self.parts.iter().map(|part| part.text).collect();
+        let at_once = [&texts(&first), &texts(&used), &parts, self.text].concat();
+
         let mut text = String::from("local KEYS, ARGV, redis = KEYS, ARGV, redis\n");
-        let parts: String = self.parts.iter().map(Part::glued).collect();
-        text.push_str(&header.strings(&[texts(&later), at_once.clone(), parts.clone()].concat()));
+        text.push_str(&header.strings(&[&texts(&later), at_once.as_str()].concat()));
         for part in &first {
-            text.push_str(&part.glued());
+            text.extend(["local ", part.name(), " = ", &part.made(""), "\n"]);
         }
-        if let Some(name) = header.first.last() {
-            text.push_str(&format!("if {name} then return {name} end\n"));
+        if let Some(last) = first.last() {
+            text.extend(["if ", last.name(), " then return ", last.name(), " end\n"]);
         }
-        text.push_str(&format!("local {}\n", header.uses.join(", ")));
+        for part in &used {
+            text.extend(["local ", part.name(), "\n"]);
+        }
         if !later.is_empty() {
-            // Most calls need none of these modules, so one function makes whichever is named first.
+            // Most calls need none of these modules, so one function makes each where it is first named.
             text.push_str(
                 "local LATER\nLATER = setmetatable({}, { __index = function(made, name)\nlocal it\n",
             );
-            for Part { module, text: code, .. } in &later {
-                let check = rights::check(self.name, header, code, Asked::WritesOfModule);
-                let name = module.unwrap_or_default();
-                text.extend([
-                    "if name == '",
-                    name,
-                    "' then it = (function()\n",
-                    &check,
-                    code,
-                    "\nend)() end\n",
-                ]);
+            for part in &later {
+                let check = rights::check(self.name, header, part.text, Asked::WritesOfModule);
+                text.extend(["if name == '", part.name(), "' then it = ", &part.made(&check), " end\n"]);
             }
             text.push_str("made[name] = it\nreturn it\nend })\n");
         }
-        for Part { module, text: code, .. } in &used {
-            text.extend([module.unwrap_or_default(), " = (function()\n", code, "\nend)()\n"]);
+        for part in &used {
+            text.extend([part.name(), " = ", &part.made(""), "\n"]);
         }
-        // Scripts with parts are older, and read when they have written.
-        let asked = if self.parts.is_empty() { Asked::Writes } else { Asked::All };
-        let check = rights::check(self.name, header, &[at_once, parts.clone()].concat(), asked);
-        Ok(check + &header.numbered(&(text + &parts + self.text))?)
+        // Only scripts of a feed that are made of modules alone do all their reading before they write.
+        let reads_first = header.uses.contains(&"feed") && self.parts.is_empty();
+        let asked = if reads_first { Asked::Writes } else { Asked::All };
+        let check = rights::check(self.name, header, &at_once, asked);
+        Ok(check + &header.numbered(&[&text, &parts, self.text].concat())?)
     }
 
     /// [`Script::source`], made once.
@@ -247,8 +236,8 @@ macro_rules! script {
 script!(PUBLISH, "feed_publish", "feed/publish", true);
 script!(SHOW, "feed_show", "feed/show", false);
 script!(REVIEW, "feed_review", "feed/review", true);
-script!(BLOCK_CHANGE, "block_change", "feed/block_change", [CLOCK], true);
-script!(WALK_TURN, "walk_turn", "feed/walk_turn", [CLOCK], true);
+script!(BLOCK_CHANGE, "block_change", "feed/block_change", true);
+script!(WALK_TURN, "walk_turn", "feed/walk_turn", true);
 script!(
     TALLY,
     "feed_tally",
@@ -269,35 +258,35 @@ script!(DROP_TICK, "feed_drop_tick", "drops/tick", false);
 script!(DROP_CLAIM, "feed_drop_claim", "drops/claim", true);
 script!(DROP_END, "feed_drop_end", "drops/end", true);
 script!(HOLDS, "feed_holds", "drops/holds", false);
-script!(DUE_ENTRIES, "due_entries", "due/entries", [CLOCK], false);
-script!(DUE_ASIDE, "due_aside", "due/aside", [CLOCK], false);
-script!(DUE_REGISTER, "due_register", "due/register", [CLOCK], true);
-script!(DUE_TURNS, "due_turns", "due/turns", [CLOCK], false);
-script!(DUE_REWIND, "due_rewind", "due/rewind", [CLOCK], false);
-script!(REPORT_TAKE, "report_take", "ledger/take", [CLOCK, LEDGER, REPORT], false);
-script!(REPORT_SETTLE, "report_settle", "ledger/settle", [CLOCK, LEDGER, REPORT], true);
-script!(REPORT_VIEW, "report_view", "ledger/view", [CLOCK, LEDGER, REPORT], false);
-script!(REPORT_ENTRY, "report_entry", "ledger/entry", [CLOCK, LEDGER, REPORT], false);
-script!(REPORT_SEEK, "report_seek", "ledger/seek", [CLOCK, LEDGER, REPORT], true);
-script!(REPORT_READ, "report_read", "ledger/read", [CLOCK, LEDGER, REPORT], false);
-script!(REPORT_FORGET, "report_forget", "ledger/forget", [CLOCK, LEDGER, REPORT], true);
-script!(REPORT_REPLAY, "report_replay", "ledger/replay", [CLOCK, LEDGER, REPORT], true);
-script!(REPORT_HOOK, "report_hook", "ledger/hook", [CLOCK, LEDGER, REPORT], true);
-script!(REPORT_ATTACH, "report_attach", "ledger/attach", [CLOCK, LEDGER, REPORT], false);
-script!(REPORT_JOB, "report_job", "ledger/job", [CLOCK, LEDGER, REPORT], false);
-script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", [CLOCK], true);
-script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", [], false);
+script!(DUE_ENTRIES, "due_entries", "due/entries", false);
+script!(DUE_ASIDE, "due_aside", "due/aside", false);
+script!(DUE_REGISTER, "due_register", "due/register", true);
+script!(DUE_TURNS, "due_turns", "due/turns", false);
+script!(DUE_REWIND, "due_rewind", "due/rewind", false);
+script!(REPORT_TAKE, "report_take", "ledger/take", [LEDGER, REPORT], false);
+script!(REPORT_SETTLE, "report_settle", "ledger/settle", [LEDGER, REPORT], true);
+script!(REPORT_VIEW, "report_view", "ledger/view", [LEDGER, REPORT], false);
+script!(REPORT_ENTRY, "report_entry", "ledger/entry", [LEDGER, REPORT], false);
+script!(REPORT_SEEK, "report_seek", "ledger/seek", [LEDGER, REPORT], true);
+script!(REPORT_READ, "report_read", "ledger/read", [LEDGER, REPORT], false);
+script!(REPORT_FORGET, "report_forget", "ledger/forget", [LEDGER, REPORT], true);
+script!(REPORT_REPLAY, "report_replay", "ledger/replay", [LEDGER, REPORT], true);
+script!(REPORT_HOOK, "report_hook", "ledger/hook", [LEDGER, REPORT], true);
+script!(REPORT_ATTACH, "report_attach", "ledger/attach", [LEDGER, REPORT], false);
+script!(REPORT_JOB, "report_job", "ledger/job", [LEDGER, REPORT], false);
+script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", true);
+script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", false);
 
-script!(SOURCE_SWAP, "source_swap", "sources/swap", [], true);
-script!(SOURCE_NOTE, "source_note", "sources/note", [], false);
-script!(SOURCE_REFUND, "source_refund", "sources/refund", [], true);
+script!(SOURCE_SWAP, "source_swap", "sources/swap", true);
+script!(SOURCE_NOTE, "source_note", "sources/note", false);
+script!(SOURCE_REFUND, "source_refund", "sources/refund", true);
 
-script!(VIEWERS_REVOKE, "viewers_revoke", "viewers/revoke", [CLOCK], true);
-script!(VIEWERS_REVOKED, "viewers_revoked", "viewers/revoked", [], false);
+script!(VIEWERS_REVOKE, "viewers_revoke", "viewers/revoke", true);
+script!(VIEWERS_REVOKED, "viewers_revoked", "viewers/revoked", false);
 
-script!(REQUEST_CLAIM, "request_claim", "sources/request_claim", [CLOCK], true);
+script!(REQUEST_CLAIM, "request_claim", "sources/request_claim", true);
 
-script!(PROBE, "probe", "probe", [], false);
+script!(PROBE, "probe", "probe", false);
 
 /// Whether any script reads the member of this name of a feed's policy.
 pub(in crate::engine) fn read_of_policy(name: &str) -> bool {
