@@ -1,12 +1,12 @@
 -- end: ends a hold, by selling or by cancelling it.
 --
--- KEYS list rows hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at drop reminder how claim trace
 --     how: "confirm" or "cancel"
 --     claim: that made the hold
---     trace: what the entry of the sale ends with in its second line: nothing, or a blank and the trace
+--     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
 -- LATER doubt settle row room stored totals
 -- DATA writes, always

@@ -1,6 +1,6 @@
 -- holds: the holds of a user that hold now. Writes nothing.
 --
--- KEYS list rows hist meta policy unpaid
+-- KEYS list hist meta policy unpaid
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel user most
 --     user: digest
 --     most: the limit of the answer

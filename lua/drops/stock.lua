@@ -210,10 +210,12 @@ end
 local function sell(claim, count, user, message, gifter, trace, held)
   if feed.is_unsettled then LATER.settle.apply() end
   local head = count .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n'
-  local id = list.add(head .. (policy.review == 'off' and message or '') .. '\n \n', '')
+  local id = list.add(head .. (policy.review == 'off' and message or '') .. '\n \n')
   -- The ledger has the id as it was sent, without a viewer's namespace.
-  ledger.append('b', id, match(claim, '[^~]+$') .. ' ' .. count .. ' - ' .. (held and '~' .. claim or '-') .. trace,
-    head .. message .. '\n \n')
+  ledger.append('sold', id, '"given":{"units":' .. count .. '},"drop":"' .. DROP .. '",'
+    .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')
+    .. '"gift":{"id":"' .. match(claim, '[^~]+$') .. '","user":' .. user .. ',"gift":' .. stock.gift .. ',"count":' .. count
+    .. (message ~= '' and ',"message":' .. message or '') .. '}')
   if is_counted then LATER.totals.count_sale(count, gifter, user, id) end
   return feed.seq_text .. ' ' .. feed.epoch .. ' ' .. id
 end

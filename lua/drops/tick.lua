@@ -1,6 +1,6 @@
 -- tick: does everything that is due of a drop, and reads it.
 --
--- KEYS list rows hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at drop reminder

@@ -21,11 +21,11 @@ local call, format = redis.call, string.format
 local DUE, LATER, TRIES, DEAD, ID = KEYS.due, KEYS.later, KEYS.tries, KEYS.dead, KEYS.id
 local member, gift = ARGV.member, ARGV.gift
 
-local now = clock.now()
+local now = clock.now
 
 local function answer(what)
   local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
-  return { clock.text(), first and format('%d', first) or '', what }
+  return { clock.text, first and format('%d', first) or '', what }
 end
 
 -- Somebody else may have handled it, or set it aside.
@@ -47,6 +47,6 @@ if gift ~= '' then
   call('PEXPIRE', ID, ARGV.window)
 end
 if call('EXISTS', DUE) == 0 then call('DEL', LATER, TRIES) end
-call('LPUSH', DEAD, clock.text() .. ' ' .. ARGV.due_at .. ' ' .. ARGV.reason .. '\n' .. member .. '\n' .. text)
+call('LPUSH', DEAD, clock.text .. ' ' .. ARGV.due_at .. ' ' .. ARGV.reason .. '\n' .. member .. '\n' .. text)
 call('LTRIM', DEAD, 0, tonumber(ARGV.dead_entries) - 1)
 return answer('dead')

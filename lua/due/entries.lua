@@ -17,7 +17,7 @@ local call, format, match = redis.call, string.format, string.match
 local DUE, MOST, KIND = KEYS.due, tonumber(ARGV.most), ARGV.which
 local HELD = { g = KEYS.later, r = KEYS.reviews }
 
-local now = clock.now()
+local now = clock.now
 
 -- The index of the first entry after the cursor: among those of its time, found by halves.
 local at = 0
@@ -33,7 +33,7 @@ if ARGV.after ~= '' then
     end
   end
 end
-local answer, found = { clock.text(), '' }, 0
+local answer, found = { clock.text, '' }, 0
 local function add(due, member, text)
   answer[#answer + 1] = format('%d', tonumber(due))
   answer[#answer + 1] = member
@@ -56,7 +56,7 @@ if KIND == 'r' then
   return answer
 end
 
-local stop = KIND == 'due' and call('ZCOUNT', DUE, '-inf', clock.text()) or call('ZCARD', DUE)
+local stop = KIND == 'due' and call('ZCOUNT', DUE, '-inf', clock.text) or call('ZCARD', DUE)
 
 local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
 answer[2] = first and format('%d', first) or ''

@@ -19,14 +19,14 @@
 -- REFUSES nothing
 
 local call, format = redis.call, string.format
-local now = clock.now()
+local now = clock.now
 local at = tonumber(ARGV.at)
 local from_now = tonumber(ARGV.within)
 if from_now and (not at or now + from_now < at) then at = now + from_now end
 
 local head = tonumber(call('ZRANGE', KEYS.feeds, 0, 0, 'WITHSCORES')[2])
 local mark = ARGV.mark
-if string.sub(mark, -1) == '@' then mark = mark .. clock.text() end
+if string.sub(mark, -1) == '@' then mark = mark .. clock.text end
 call('HSET', KEYS.marks, ARGV.feed, mark)
 call('ZADD', KEYS.feeds, 'LT', format('%d', at), ARGV.feed)
 local sooner = ''

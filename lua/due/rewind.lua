@@ -17,7 +17,7 @@ local call, format, match = redis.call, string.format, string.match
 local DUE, SKIP, LOOK, TOLERATED = KEYS.due, tonumber(ARGV.skip), 500, 1000
 -- What is kept of gifts, and how it says when they came.
 local KEPT = { g = { KEYS.later, '^(%d+ %S+ )(%d+)(\n.*)$' }, r = { KEYS.reviews, '^([^\n]*\n)(%d+)( .*)$' } }
-local now = clock.now()
+local now = clock.now
 
 local last, moved, kept, stay = call('ZRANGE', DUE, -SKIP - LOOK, -SKIP - 1, 'WITHSCORES'), {}, {}, SKIP
 for at = 1, #last, 2 do
@@ -31,7 +31,7 @@ for at = 1, #last, 2 do
       -- A gift in review may have a time of its own.
       local own, behind = match(rest, '^ (%d+)(\n.*)$')
       if own then rest = ' ' .. format('%d', now + math.max(own - made, 0)) .. behind end
-      kept[#kept + 1] = { key, id, head .. clock.text() .. rest }
+      kept[#kept + 1] = { key, id, head .. clock.text .. rest }
     end
   elseif due > now then
     to = now

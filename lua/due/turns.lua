@@ -7,7 +7,7 @@
 --     most: the limit of feeds to take
 --     mark: its own when its turn began
 --     next: when it has something due again, a time, "+" and milliseconds from now, or ""
--- USES clock
+-- LATER clock
 -- DATA writes, always
 -- RETURNS in how many milliseconds the next feed is due or "", how many feeds are there, then per feed whose
 --   turn it is now: its name, its mark, "1" when another's turn ran out, else "0"
@@ -17,7 +17,7 @@ local call, format, sub = redis.call, string.format, string.sub
 local FEEDS, MARKS = KEYS.feeds, KEYS.marks
 -- What an idle node asks most of the time.
 if ITEM_COUNT == 0 and call('EXISTS', FEEDS) == 0 then return { '', '0' } end
-local now = clock.now()
+local now = LATER.clock.now
 
 -- Whoever registers a feed adds to its queue afterwards, within this many milliseconds or not at all: what is not
 -- there before may still come.
@@ -61,7 +61,7 @@ for n = 1, ITEM_COUNT do
 end
 
 local answer = { '', '' }
-local taken = call('ZRANGE', FEEDS, '-inf', clock.text(), 'BYSCORE', 'LIMIT', 0, ARGV.most)
+local taken = call('ZRANGE', FEEDS, '-inf', LATER.clock.text, 'BYSCORE', 'LIMIT', 0, ARGV.most)
 for _, feed in ipairs(taken) do
   local known = call('HGET', MARKS, feed) or '0'
   local turns = tonumber(string.match(known, '#(%d+)') or '0')

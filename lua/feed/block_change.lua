@@ -11,7 +11,7 @@
 -- REFUSES with "full"
 
 local call, match = redis.call, string.match
-local now, user, til = clock.now(), ARGV.user, ARGV.until
+local now, user, til = clock.now, ARGV.user, ARGV.until
 
 local lines, found = {}, false
 for line in string.gmatch(call('MGET', KEYS.blocks)[1] or '', '[^\n]+') do
@@ -24,7 +24,7 @@ for line in string.gmatch(call('MGET', KEYS.blocks)[1] or '', '[^\n]+') do
 end
 if til ~= '' then
   if not found and #lines >= tonumber(ARGV.blocks_at_most) then return 'full' end
-  lines[#lines + 1] = til .. ' ' .. clock.text() .. ' ' .. user
+  lines[#lines + 1] = til .. ' ' .. clock.text .. ' ' .. user
 end
 if #lines > 0 then
   call('SET', KEYS.blocks, table.concat(lines, '\n') .. '\n')

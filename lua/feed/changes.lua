@@ -1,6 +1,6 @@
 -- changes: the changes after a position, oldest first. Writes nothing.
 --
--- KEYS list rows hist meta policy
+-- KEYS list hist meta policy
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel since_epoch
 --   since_seq most
 --     most: the limit of the answer

@@ -1,6 +1,6 @@
 -- control: sends overlays a control message.
 --
--- KEYS list rows hist meta policy control
+-- KEYS list hist meta policy control
 --     control: STRING "PAUSED MUTED", each 0 or 1; none is "0 0"
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel action row
 --     action: pause, resume, skip, mute, unmute or replay
@@ -20,7 +20,7 @@ if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '
 if action == 'mute' then muted = '1' elseif action == 'unmute' then muted = '0' end
 local is = (paused or '0') .. ' ' .. (muted or '0')
 
-local is_known = action ~= 'replay' or LATER.row.index_of(row_id) ~= nil
+local is_known = action ~= 'replay' or list.find(row_id) ~= nil
 if is_known and (is ~= was or action == 'skip' or action == 'replay') then
   feed.next_seq()
   feed.record('control ' .. action .. ' ' .. row_id, '')

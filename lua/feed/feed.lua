@@ -5,7 +5,7 @@
 --
 --   meta  STRING: epoch seq tag covered rows expires_at|- list_epoch idle_ttl capacity changed
 --         covered: positions from here on can be resumed by hist alone
---         rows: how many list and rows have; another number means that something was evicted
+--         rows: how long list is; another number means that it was evicted
 --         expires_at: no row expires before this
 --         list_epoch: the epoch in which the list began; locks of another list do not count
 --         capacity: the list is cut to this; another one in force is a reset
@@ -26,9 +26,9 @@ local function int(number)
   return format('%d', number)
 end
 
-local policy, now, changes, commits = policies.with(STRINGS.policy), clock.now(), {}, {}
+local policy, now, changes, commits = policies.with(STRINGS.policy), clock.now, {}, {}
 local feed = {
-  now = now, time = clock.text(), steady = clock.steady(), int = int, policy = policy, changes = changes, commits = commits,
+  now = now, time = clock.text, steady = clock.steady, int = int, policy = policy, changes = changes, commits = commits,
   epoch = false, seq = 0, seq_text = '0', tag = '0', expires_at = false, list_epoch = false,
   -- is_lost: the list is gone or damaged. is_strayed: the list is whole, but not what watchers have seen.
   is_lost = false, is_strayed = false,
@@ -48,7 +48,7 @@ do
   if not policy or STRINGS.meta and not epoch then
     -- What is there and cannot be read is neither guessed nor written over.
     feed.refusal = redis.error_reply(policy and "DAMAGED a feed's meta" or 'DAMAGED a policy')
-  elseif epoch and rows + 0 == list.count and list.count == list.stored_rows then
+  elseif epoch and rows + 0 == list.count then
     feed.epoch, feed.seq, feed.seq_text, feed.tag, feed.list_epoch = epoch, seq + 0, seq, tag, list_epoch
     feed.expires_at = expires_at ~= '-' and expires_at + 0
     covered, idle_before = from + 0, idle
@@ -58,7 +58,7 @@ do
       or not (is_of_this_server and (is_as_known or ARGV.known_epoch == '')) and LATER.doubt.is_founded(feed, covered, changed + 0)
     feed.is_resized = policy.capacity ~= capacity + 0
     feed.is_unsettled = feed.is_resized or feed.expires_at and now >= feed.expires_at
-  elseif STRINGS.meta or list.count + list.stored_rows + history > 0 then
+  elseif STRINGS.meta or list.count + history > 0 then
     feed.is_lost = true
     list.clear()
   end
@@ -115,11 +115,11 @@ end
 function feed.commit()
   local is_anew = feed.is_lost or feed.is_strayed
   if is_anew then
-    call('DEL', KEYS.hist)
+    call('DEL', KEYS.hist, feed.is_lost and KEYS.meta or KEYS.hist)
     history = 0
   end
   if is_anew or #changes > 0 or new_policy then
-    local lines, rows = list.commit()
+    local rows = list.commit()
     if feed.epoch then
       covered = math.max(covered, feed.seq - policy.history)
       local keep = feed.seq - covered
@@ -132,12 +132,11 @@ function feed.commit()
       local meta = feed.epoch .. ' ' .. feed.seq_text .. ' ' .. feed.tag .. format(' %d %d ', covered, rows)
         .. (feed.expires_at and int(feed.expires_at) or '-') .. ' ' .. feed.list_epoch .. ' ' .. idle_ttl .. ' '
         .. int(policy.capacity) .. ' ' .. feed.time
-      -- A list without rows is stored too: an idle feed expires as a whole.
-      call('MSET', KEYS.meta, meta, KEYS.list, lines)
+      call('SET', KEYS.meta, meta)
       if idle_ttl ~= '0' then
-        for _, key in ipairs({ KEYS.meta, KEYS.list, KEYS.rows, KEYS.hist }) do call('PEXPIRE', key, idle_ttl) end
+        for _, key in ipairs({ KEYS.meta, KEYS.list, KEYS.hist }) do call('PEXPIRE', key, idle_ttl) end
       elseif idle_before ~= '0' then
-        for _, key in ipairs({ KEYS.rows, KEYS.hist }) do call('PERSIST', key) end
+        for _, key in ipairs({ KEYS.list, KEYS.hist }) do call('PERSIST', key) end
       end
     end
     changes[0] = (is_anew and 'lost ' or 'live ') .. (feed.epoch or '0') .. ' ' .. int(#changes) .. '\n' .. (new_policy or '=') .. '\n'

@@ -18,11 +18,12 @@ local function grow(n)
   return sum_text(units, gained ~= '' and gained, said.currency)
 end
 
--- The newest row of the nth gift's combo.
+-- The id of the newest row of the nth gift's combo.
 local function row_of(n)
-  for _, entry in ipairs(list.lines()) do
-    local id, key = string.match(entry, '^(%S+) (.+)$')
-    if key == ARGV.combo[n] then return id end
+  local line = '\n' .. ARGV.combo[n] .. '\n'
+  for _, listed in ipairs(list.rows()) do
+    local row = string.find(listed.text, line, 1, true) and LATER.row.decode(listed)
+    if row and row.combo_key == ARGV.combo[n] then return row.id end
   end
 end
 
@@ -37,7 +38,7 @@ local function take(n, decision)
   -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
   local body = ARGV.body[n]
   if said.units == 0 then body = '1' .. string.sub(body, 2) end
-  id = list.add(body, ARGV.combo[n])
+  id = list.add(body)
   return 'accepted', decision, id, nil, sum_text(math.max(said.units, 1), said.amount, said.currency), grow(n)
 end
 

@@ -8,12 +8,10 @@
 --   combo        the key of its combo, "" for none
 --   given        what was given: {"units":N,"amount":N,"currency":C}, no amount where it has no value; of a frame what it says
 --   body         the lines that it gives the row that it begins (row)
---   entry        the second line of its entry in the ledger, "" for a test, which has none; and behind a line break the body of
---                that entry, where another one is shown
+--   entry        the members that it gives its entry in the ledger (ledger/ledger); "" for a test, which has none
 --   ranked, user "1" where its giver is ranked, else "0"; the giver's id
 --   record       its record, "" while the caller does not know that it is for later
 
-local LETTERS = { accepted = 'a', merged = 'm', suppressed = 's', denied = 'n' }
 local NOTHING = '{"units":0}'
 -- Whether the feed counts something, or is to begin to.
 local is_counted = STRINGS.count or #policies.defaults.totals > 0
@@ -33,8 +31,7 @@ local function keep(n, status, decision, id, count, added, given)
   if entry == '' then return receipts.keep_taken(n, status, rest .. ',"test":true') end
 
   if added and given ~= added then rest = rest .. ',"given":' .. given end
-  local number = ledger.append(LETTERS[status], id or '-', entry, string.find(entry, '\n', 1, true) and '' or ARGV.body[n],
-    ARGV.combo[n] ~= '' and given)
+  local number = ledger.append(status, id, '"given":' .. given .. ',' .. entry, status == 'suppressed' or status == 'denied')
   if is_counted and added then
     local keep_until, counted = LATER.counting.count(n, status ~= 'suppressed' and id, id ~= nil, given)
     if counted then
@@ -57,7 +54,7 @@ local function take(n, decision)
   elseif id and not LATER.merge.says_more(id, n) then
     status = 'suppressed'
   end
-  if not status then id, status, added = list.add(ARGV.body[n], ''), 'accepted', ARGV.given[n] end
+  if not status then id, status, added = list.add(ARGV.body[n]), 'accepted', ARGV.given[n] end
 
   if status ~= 'suppressed' then locks.take(n, id) end
   return keep(n, status, decision, id, count, added, ARGV.given[n])

@@ -1,99 +1,126 @@
 -- list: the capped list that watchers see.
 --
---   list  STRING, newest first, a line per row: "ROW" or "ROW COMBO_KEY"
---   rows  HASH, row -> its text (feed/row). None expires with an idle feed before list does
+--   list  LIST of rows (row), newest first, never longer than the policy's capacity. It is in the order in which rows were added, and
+--         a row's id ends with the seq that added it
 
-local call, find = redis.call, string.find
-local text, added, count = STRINGS.list or '', {}, 0
-if text ~= '' then
-  local at = 0
-  repeat
-    count, at = count + 1, find(text, '\n', at + 1, true)
-  until not at
-end
+local call, match = redis.call, string.match
+-- Texts of the rows that this call added, the oldest first; by the id of each, the how manieth it is.
+local added, place_of = {}, {}
+-- Rows of the store that were read, and those that got another text, by their index there.
+local stored, changed = {}, {}
+-- The list as it will be, newest first, once somebody asked for all of it. Whether it is to be written anew: rows were removed.
+local all, is_rewritten = nil, false
+local list = { count = call('LLEN', KEYS.list) }
 
--- stored_rows: how many rows the hash has. texts: rows by id, as far as they were read or made; false once removed. removed: ids.
-local list = { count = count, stored_rows = call('HLEN', KEYS.rows), texts = {}, removed = {} }
-local texts, removed, changed, entries = list.texts, list.removed, {}, nil
-
--- Forgets a row; its id. One that this call added is not stored, and removing it does no harm.
-local function forget(entry)
-  local id = string.match(entry, '^%S+')
-  removed[#removed + 1], texts[id] = id, false
-  return id
-end
-
--- The lines of the list, newest first, with the rows that were added, and cut to the capacity.
-local function lines()
-  if entries and #added == 0 then return entries end
-  local all, capacity = {}, feed.policy.capacity
-  for at = #added, 1, -1 do
-    if #all < capacity then all[#all + 1] = added[at] else texts[string.match(added[at], '^%S+')] = false end
+-- All rows that the list will have, newest first. Of each the text, and where in the store it is (`at`), nil if this call added it.
+local function rows()
+  if all then return all end
+  all = {}
+  for n = #added, 1, -1 do all[#all + 1] = { text = added[n] } end
+  local texts = list.count > 0 and call('LRANGE', KEYS.list, '0', '-1') or {}
+  for n = 1, math.min(#texts, feed.policy.capacity - #added) do
+    all[#all + 1] = stored[n - 1] or { text = texts[n], at = n - 1 }
   end
-  local function add_old(entry)
-    if #all < capacity then all[#all + 1] = entry else forget(entry) end
-  end
-  if entries then
-    for at = 1, #entries do add_old(entries[at]) end
-  else
-    for entry in string.gmatch(text, '[^\n]+') do add_old(entry) end
-  end
-  entries, added = all, {}
+  for n = #all, feed.policy.capacity + 1, -1 do all[n] = nil end
   return all
 end
 
--- Removes the row at this index; its id.
-local function remove(index)
-  return forget(table.remove(lines(), index))
+-- The row of this id among those that the store has at indexes below `length`. The newest is looked at first: most gifts join that.
+local function search(id, length)
+  local begin, wanted = id .. '\n', tonumber(match(id, '%d+$')) or 0
+  local at, low, high = 0, 0, length - 1
+  while low <= high do
+    stored[at] = stored[at] or { text = call('LINDEX', KEYS.list, feed.int(at)) or '', at = at }
+    local text = stored[at].text
+    if string.sub(text, 1, #begin) == begin then return stored[at] end
+    if (tonumber(match(text, '^[^\n]-(%d+)\n')) or 0) > wanted then low = at + 1 else high = at - 1 end
+    at = math.floor((low + high) / 2)
+  end
 end
 
--- The text of a row; nothing when the list has none of this id.
-local function text_of(id)
-  if #added > 0 then lines() end -- what was added may have taken its place
-  if texts[id] == nil then texts[id] = call('HGET', KEYS.rows, id) end
-  return texts[id]
+-- The row of this id: its text, and what `replace` and `remove` need. Nothing when the list has none, or will not have it any more.
+function list.find(id)
+  if all then
+    for _, row in ipairs(all) do
+      if string.sub(row.text, 1, #id + 1) == id .. '\n' then return row end
+    end
+    return nil
+  end
+  local nth, capacity = place_of[id], feed.policy.capacity
+  if not nth then return search(id, math.min(list.count, capacity - #added)) end
+  return nth > #added - capacity and { text = added[nth], nth = nth } or nil
 end
 
--- Puts a row of this body on top; its id. `combo` is the key of its combo, "" for none. What does not fit any more leaves.
-local function add(body, combo)
+-- Puts a row of this body on top; its id. What does not fit any more leaves.
+function list.add(body)
   local seq = feed.next_seq()
   local id = feed.epoch .. '-' .. seq
-  local row = id .. '\n1\n' .. seq .. '\n' .. feed.time .. '\n' .. feed.time .. '\n' .. feed.row_expiry() .. '\n' .. body
-  added[#added + 1], changed[#changed + 1], texts[id] = combo == '' and id or id .. ' ' .. combo, id, row
-  feed.record('add', row)
+  local text = id .. '\n1\n' .. seq .. '\n' .. feed.time .. '\n' .. feed.time .. '\n' .. feed.row_expiry() .. '\n' .. body
+  if all then
+    table.insert(all, 1, { text = text })
+    all[feed.policy.capacity + 1] = nil
+  else
+    added[#added + 1] = text
+    place_of[id] = #added
+  end
+  feed.record('add', text)
   return id
 end
 
--- Stores another text of a row.
-local function replace(id, row)
+-- Another text of a row.
+function list.replace(row, text)
+  row.text = text
+  if row.at then changed[row.at] = row elseif row.nth then added[row.nth] = text end
   feed.next_seq()
-  changed[#changed + 1], texts[id] = id, row
-  feed.record('update', row)
+  feed.record('update', text)
 end
 
--- Writes the rows; the text of the list and its length are for the caller to write.
-local function commit()
-  local is_same = not entries and #added == 0
-  local all = is_same and {} or lines()
-  if feed.is_lost then
-    call('DEL', KEYS.list, KEYS.rows, KEYS.meta)
-  elseif #removed > 0 then
-    call('HDEL', KEYS.rows, unpack(removed))
+-- Removes a row.
+function list.remove(row)
+  for n, it in ipairs(rows()) do
+    if it.text == row.text then table.remove(all, n) break end
   end
-  local rows, n = {}, 0
-  for at = 1, #changed do
-    local id = changed[at]
-    if texts[id] then rows[n + 1], rows[n + 2], n = id, texts[id], n + 2 end
+  is_rewritten = true
+end
+
+-- The ids of the rows in the store that leave the list with this call.
+function list.leaving()
+  if not all and list.count + #added <= feed.policy.capacity then return {} end
+  local ids, stays = {}, {}
+  for _, row in ipairs(rows()) do stays[row.at or 'added'] = true end
+  for at = 0, list.count - 1 do
+    if not stays[at] then ids[#ids + 1] = match(call('LINDEX', KEYS.list, feed.int(at)), '^[^\n]*') end
   end
-  if n > 0 then call('HSET', KEYS.rows, unpack(rows)) end
-  if is_same then return text, count end
-  return table.concat(all, '\n'), #all
+  return ids
 end
 
 -- The list is of no use: it begins anew.
-local function clear()
-  text, count = '', 0
+function list.clear()
+  list.count = 0
 end
 
-list.lines, list.remove, list.text_of, list.add, list.replace, list.commit, list.clear = lines, remove, text_of, add, replace, commit, clear
+-- Writes the list; its length.
+function list.commit()
+  local capacity, length = feed.policy.capacity, list.count
+  if all then
+    added = {}
+    for n = #all, 1, -1 do
+      if is_rewritten or not all[n].at then added[#added + 1] = all[n].text end
+    end
+  end
+  if is_rewritten or feed.is_lost then
+    call('DEL', KEYS.list)
+    length = 0
+  else
+    for at, row in pairs(changed) do call('LSET', KEYS.list, feed.int(at), row.text) end
+  end
+  if #added > 0 then length = call('LPUSH', KEYS.list, unpack(added, math.max(1, #added - capacity + 1))) end
+  if length > capacity then
+    call('LTRIM', KEYS.list, '0', feed.int(capacity - 1))
+    length = capacity
+  end
+  return length
+end
+
+list.rows = rows
 return list

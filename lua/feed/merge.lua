@@ -14,7 +14,7 @@ end
 -- The row changed: it has a new revision and lasts anew.
 local function store(it)
   it.rev, it.updated_at, it.expires_at = int(it.rev + 1), feed.time, feed.row_expiry()
-  list.replace(it.id, encode(it))
+  list.replace(it.listed, encode(it))
 end
 
 -- A row that the gift may join, and the gift; nothing when the list has none of this id, or it is in another currency.

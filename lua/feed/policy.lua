@@ -1,7 +1,7 @@
 -- policy: changes what is set for a feed. Another capacity trims at once and takes a seq (a reset),
 -- unless nobody wrote to the feed yet.
 --
--- KEYS list rows hist meta policy count
+-- KEYS list hist meta policy count
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel saw new counts
 --     saw: what `policy` held when the caller made the new one, "" for nothing
 --     new: what it is to hold; "" when nothing is set

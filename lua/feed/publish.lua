@@ -4,7 +4,7 @@
 -- other joins the row that has the dedup lock of its user and kind (dedup "combine"), or is suppressed by that lock ("drop"), or
 -- becomes a row on top of the capped list. Whatever becomes of it, the ledger gets an entry.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told blocks reviews
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told blocks reviews
 --   approved, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at may_wait blocked_everywhere, per gift: fingerprint combo given body entry ranked user
@@ -12,13 +12,11 @@
 --     may_wait: how many gifts may wait for their time
 --     blocked_everywhere: "" when no giver is; else a 1 for each gift whose giver is, a 0 for each other
 --     see feed/gift for those of each gift
--- FIRST policies lock usual
--- USES clock list feed locks receipts ledger gift
+-- USES clock policies list feed lock locks receipts ledger gift
 -- LATER doubt settle row merge combo frame waiting schedule blocks screening room stored counting
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per gift: "n" (new) or "d" (came before) and its receipt; or "f", and "F" for review,
---   and in how many milliseconds the first is due (as many wait as may). Or only where the feed stands: every gift is a new row,
---   and their seqs are the last ones up to that
+--   and in how many milliseconds the first is due (as many wait as may)
 -- REFUSES with "", "register", a time, the policy's delay: nothing was done; the feed must be in the index from that time on, and
 --   records must come along. With an error DAMAGED. See also ledger/writer, totals/count
 

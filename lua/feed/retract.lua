@@ -1,6 +1,6 @@
 -- retract: takes a row back.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told retracted
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told retracted
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at row
 --     row: its id
@@ -12,9 +12,9 @@
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local index = LATER.row.index_of(ARGV.row)
-retraction.take_rows({ index })
+local row = list.find(ARGV.row)
+retraction.take_rows({ row })
 local refusal = totals.refusal() or ledger.refusal()
 if refusal then return refusal end
 feed.commit()
-return { feed.position() .. ledger.news, index and '1' or '0' }
+return { feed.position() .. ledger.news, row and '1' or '0' }

@@ -1,7 +1,7 @@
 -- retract_gift: takes one gift back by its id, or refunds a part of its value. What it added to its row leaves it, and a
 -- row of which nothing is left goes; a gift that waits is cancelled.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told retracted id
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told retracted id
 --     id: of the gift
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at gift refunded reason
@@ -45,7 +45,7 @@ if it.retracted then return answer('1', int(refunded_before), row_id) end
 local added, given = it.added, it.given or it.added
 -- Whether its row was taken back, and the gift with it.
 local is_shown = row_id ~= '-' and it.status ~= 'suppressed'
-local is_gone = is_shown and not LATER.row.index_of(row_id) and retraction.is_retracted(row_id)
+local is_gone = is_shown and not list.find(row_id) and retraction.is_retracted(row_id)
 if is_gone and refunded ~= '' then return answer('1', int(refunded_before), row_id) end
 
 -- The minor units that are refunded now; all of the value takes the gift back.
@@ -60,13 +60,11 @@ if refunded ~= '' then
   refunded_before = refunded
 end
 
--- Takes what the gift added out of the row at this index, or the minor units that are lost. Whether watchers see that.
-local function take_out(at)
-  local row = LATER.row.find(row_id)
-  if not row then return false end
+-- Takes what the gift added out of its row, or the minor units that are lost. Whether watchers see that.
+local function take_out(row)
   local left = lost and tonumber(row.count) or math.max(row.count - added.units, 0)
   if left == 0 then
-    list.remove(at)
+    list.remove(row.listed)
     feed.next_seq()
     feed.record('retracted ' .. row_id, '')
     return true
@@ -76,32 +74,27 @@ local function take_out(at)
     row.amount = (rest > 0 or added.amount == 0) and int(rest) or nil
   end
   row.rev, row.updated_at, row.count = int(row.rev + 1), feed.time, int(left)
-  list.replace(row_id, LATER.row.encode(row))
+  list.replace(row.listed, LATER.row.encode(row))
   return true
 end
 
 if feed.is_unsettled then LATER.settle.apply() end
 -- Neither a test has an entry nor what was taken back with its row.
 local has_entry, is_seen = not it.test and not is_gone, false
-local gift = has_entry and retraction.find_gift(id, it.entry) or { mark = '0', user = '', kind = '' }
-gift.id, gift.reason = id, ARGV.reason
-if lost then
-  gift.count, gift.amount, gift.currency = '0', int(lost), given.currency
-else
-  gift.count, gift.amount, gift.currency = int(given.units), given.amount and int(given.amount) or '', given.currency
-end
-local index = LATER.row.index_of(row_id)
-if index then
-  local row = gift.user == '' and LATER.row.find(row_id)
-  if row then gift.user, gift.kind = row.user, row.gift end
-  if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(index) end
+local gift = has_entry and retraction.find_gift(id, it.entry) or {}
+gift.id, gift.reason = id, ARGV.reason ~= '' and ARGV.reason or nil
+gift.given = lost and { units = 0, amount = lost, currency = given.currency } or given
+local row = LATER.row.find(row_id)
+if row then
+  gift.who = gift.who or ',"user":' .. row.user .. ',"gift":' .. row.gift
+  if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(row) end
 end
 if lost then
   it.counted = totals.take_value(it.counted, is_shown and row_id, lost)
 elseif not is_gone then
   totals.take_gift(it.counted, is_shown and row_id)
 end
-if has_entry then retraction.append(lost and 'f' or 'r', row_id, gift, not is_seen) end
+if has_entry then retraction.append(lost and 'refunded' or 'retracted', row_id ~= '-' and row_id or nil, gift, not is_seen) end
 local refusal = totals.refusal() or ledger.refusal()
 if refusal then return refusal end
 

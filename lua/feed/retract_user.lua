@@ -1,6 +1,6 @@
 -- retract_user: takes every row of a user back, the oldest first.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told retracted
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told retracted
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at begin
 --     begin: how the user of such a row begins
@@ -12,10 +12,10 @@
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local begin, theirs, lines = ARGV.begin, {}, list.lines()
-for at = #lines, 1, -1 do
-  local row = LATER.row.find(string.match(lines[at], '^%S+'))
-  if row and string.sub(row.user, 1, #begin) == begin then theirs[#theirs + 1] = at end
+local begin, theirs, rows = ARGV.begin, {}, list.rows()
+for n = #rows, 1, -1 do
+  local row = LATER.row.decode(rows[n])
+  if row and string.sub(row.user, 1, #begin) == begin then theirs[#theirs + 1] = rows[n] end
 end
 retraction.take_rows(theirs)
 local refusal = totals.refusal() or ledger.refusal()

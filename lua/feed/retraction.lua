@@ -21,25 +21,25 @@ local function place_of(seq)
   return LATER.stored.bisect(0, length, is_before), length
 end
 
--- A gift or a sale as its entry has it: what was given, who gave what, and the drop's mark.
+-- A gift or a sale as its entry has it: its id, what was given, the drop, and who gave what as JSON members. Of an entry that took
+-- something away it says what; then nothing is known of who.
 local function read_gift(entry)
-  local grown, id, own, from = match(entry, '^%S+ %S+ %S+ %d+ ?(%S*)\n(%S+) (%d+)[^\n]*\n()')
-  local value, mark, user, kind = match(entry, '^[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n([^\n]*)\n([^\n]*)\n([^\n]*)\n', from)
-  if not value then return nil end
-  local count, amount, currency = match(grown, '^(%d+):(%d*):(%a*)$')
-  if not count then
-    count, amount, currency = own, match(value, '^(%d*) ?(%a*)$')
-  end
-  return { id = id, count = count, amount = amount, currency = currency, mark = mark, user = user, kind = kind }
+  local at = string.find(entry, ',"gift":{"id":"', 1, true)
+  if not at then return nil end
+  local head = cjson.decode(string.sub(entry, 1, at - 1) .. '}')
+  local from = string.find(entry, ',"user":', at, true)
+  local to = from and string.find(entry, ',"count":', from, true)
+  return { id = match(entry, '^[^"]+', at + 15), given = head.given, drop = head.drop, who = to and string.sub(entry, from, to - 1) }
 end
 
--- Appends the entry of a gift that was taken back (r), or refunded in part (f), unless nothing was given with it; `is_unseen` where no
--- change came with that.
-local function append(letter, row_id, gift, is_unseen)
-  if gift.count == '0' and (gift.amount == '' or gift.amount == '0') then return end
-  local value = gift.amount ~= '' and gift.amount .. ' ' .. gift.currency or ''
-  ledger.append(letter, row_id, gift.id .. ' 0 - -', gift.count .. '\n' .. value .. '\n\n\n' .. gift.mark .. '\n' .. gift.user .. '\n'
-    .. gift.kind .. '\n' .. (gift.reason or '') .. '\n \n', nil, is_unseen)
+-- Appends the entry of a gift that was taken back, or refunded in part, unless nothing was given with it; `is_unseen` where no change
+-- came with that.
+local function append(kind, row_id, gift, is_unseen)
+  local given = gift.given
+  if given.units == 0 and (given.amount or 0) == 0 then return end
+  ledger.append(kind, row_id, '"given":' .. LATER.row.sum_text(given.units, given.amount, given.currency)
+    .. (gift.reason and ',"reason":' .. gift.reason or '') .. (gift.drop and ',"drop":"' .. gift.drop .. '"' or '')
+    .. ',"gift":{"id":"' .. gift.id .. '"' .. (gift.who or '') .. '}', is_unseen)
 end
 
 -- The gift of this id, whose entry has this number, if that is still there.
@@ -47,7 +47,8 @@ local function find_gift(id, number)
   local length = call('LLEN', KEYS.ledger)
   local at = number and number - LATER.stored.ledger_of(STRINGS.reports, length, KEYS.readers).base
   local entry = at and at >= 0 and at < length and call('LINDEX', KEYS.ledger, int(at))
-  if entry and match(entry, '^[amsn] [^\n]*\n(%S+) ') == id then return read_gift(entry) end
+  local gift = entry and read_gift(entry)
+  return gift and gift.id == id and gift or nil
 end
 
 -- What is left of the gifts that made these rows, the oldest first; `rows` has their ids as keys, and the lists as values. In `of` a
@@ -58,38 +59,40 @@ local function read_rows(rows, first_seq)
   from = math.max(from, length - ENTRIES_MAX)
   while from < length do
     for _, entry in ipairs(call('LRANGE', KEYS.ledger, int(from), int(from + ENTRIES_AT_ONCE - 1))) do
-      local letter, row_id = match(entry, '^(%a) %S+ (%S+) ')
-      local made = rows[row_id]
-      local gift = made and letter ~= 's' and read_gift(entry)
-      if gift and letter ~= 'r' and letter ~= 'f' then
+      local kind, row_id = match(entry, '^{"at":%d+,"seq":%d+,"type":"(%l+)","row":"([^"]+)"')
+      local made = rows[row_id or '']
+      local gift = made and kind ~= 'suppressed' and read_gift(entry)
+      local known = gift and made.of[gift.id]
+      if gift and kind ~= 'retracted' and kind ~= 'refunded' then
         made[#made + 1], made.of[gift.id] = gift, gift
-      elseif gift and made.of[gift.id] then
-        local known = made.of[gift.id]
-        if letter == 'r' then known.is_gone = true else known.amount = int(known.amount - gift.amount) end
+      elseif known and kind == 'retracted' then
+        known.is_gone = true
+      elseif known then
+        known.given.amount = known.given.amount - gift.given.amount
       end
     end
     from = from + ENTRIES_AT_ONCE
   end
 end
 
--- Takes back the rows at these indexes, the last first: of each the row and what was counted of it, and an entry for each gift.
-local function take_rows(indexes)
-  if #indexes == 0 then return end
+-- Takes back these rows of the list: of each the row and what was counted of it, and an entry for each gift.
+local function take_rows(listed)
+  if #listed == 0 then return end
   local rows, first_seq = {}, feed.seq
-  for _, at in ipairs(indexes) do
-    local id = match(list.lines()[at], '^%S+')
-    local row = LATER.row.find(id)
-    rows[id] = { of = {} }
+  for _, one in ipairs(listed) do
+    local row = LATER.row.decode(one)
+    rows[match(one.text, '^[^\n]*')] = { of = {} }
     first_seq = math.min(first_seq, row and tonumber(row.seq) or 0)
   end
   read_rows(rows, first_seq)
-  for _, at in ipairs(indexes) do
-    local id = list.remove(at)
+  for _, one in ipairs(listed) do
+    local id = match(one.text, '^[^\n]*')
+    list.remove(one)
     feed.next_seq()
     feed.record('retracted ' .. id, '')
     totals.take_row(id)
     for _, gift in ipairs(rows[id]) do
-      if not gift.is_gone then append('r', id, gift) end
+      if not gift.is_gone then append('retracted', id, gift) end
     end
     whole[#whole + 1] = id
   end

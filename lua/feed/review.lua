@@ -1,7 +1,7 @@
 -- review: decides about a gift that waits for a host, in one step with its leaving the due queue. One about which somebody or time
 -- has decided is left alone, so that several may try.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told blocks reviews
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told blocks reviews
 --   approved, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at blocked_everywhere decision gift reason, per gift: fingerprint combo given body entry
@@ -38,9 +38,8 @@ local function deny()
   local sum = cjson.decode(given)
   if is_taken_back and ARGV.entry[AS_GIVEN] ~= '' and (sum.units ~= 0 or (sum.amount or 0) ~= 0) then
     local it = LATER.row.decode_gift(ARGV.body[AS_GIVEN])
-    local value = sum.amount and int(sum.amount) .. ' ' .. sum.currency or ''
-    ledger.append('r', '-', ARGV.gift .. ' 0 - -',
-      table.concat({ int(sum.units), value, '', '', '0', it.user, it.gift, ARGV.reason, ' ', '' }, '\n'), nil, true)
+    ledger.append('retracted', nil, '"given":' .. given .. (ARGV.reason ~= '' and ',"reason":' .. ARGV.reason or '')
+      .. ',"gift":{"id":"' .. ARGV.gift .. '","user":' .. it.user .. ',"gift":' .. it.gift .. '}', true)
   end
   return receipt
 end

@@ -20,21 +20,19 @@ local function decode_gift(text, from)
   }
 end
 
--- Where in the list the row of this id is; nil if the list has none.
-local function index_of(id)
-  for at, entry in ipairs(list.lines()) do
-    if match(entry, '^%S+') == id then return at end
-  end
+-- What a row of the list says; nil if its text is no row. `listed` is the row as the list has it.
+local function decode(listed)
+  local id, rev, seq, at, updated_at, expires_at, gift_at = match(listed.text, ROW)
+  local it = gift_at and decode_gift(listed.text, gift_at)
+  if not it then return nil end
+  it.listed, it.id, it.rev, it.seq, it.at, it.updated_at, it.expires_at = listed, id, rev, seq, at, updated_at, expires_at
+  return it
 end
 
--- Reads the row of this id. Returns nil if the list has none, or its text is no row.
+-- What the row of this id says. Returns nil if the list has none, or its text is no row.
 local function find(id)
-  local text = list.text_of(id) or ''
-  local _, rev, seq, at, updated_at, expires_at, gift_at = match(text, ROW)
-  local it = gift_at and decode_gift(text, gift_at)
-  if not it then return nil end
-  it.id, it.rev, it.seq, it.at, it.updated_at, it.expires_at = id, rev, seq, at, updated_at, expires_at
-  return it
+  local listed = list.find(id)
+  return listed and decode(listed)
 end
 
 local function encode(it)
@@ -49,4 +47,4 @@ local function sum_text(units, amount, currency)
   return '{"units":' .. int(units) .. (amount and ',"amount":' .. int(amount) .. ',"currency":"' .. currency .. '"}' or '}')
 end
 
-return { index_of = index_of, find = find, decode_gift = decode_gift, encode = encode, sum_text = sum_text }
+return { decode = decode, find = find, decode_gift = decode_gift, encode = encode, sum_text = sum_text }

@@ -1,11 +1,9 @@
 -- settle: what the policy and time have changed since the last change of the feed.
 
--- Cuts the list to the capacity that is in force, if that is another now. Watchers get a snapshot.
+-- Another capacity is in force now, to which the list is cut. Watchers get a snapshot.
 local function resize()
   if not feed.is_resized then return end
   feed.is_resized = false
-  local lines = list.lines()
-  while #lines > feed.policy.capacity do list.remove(#lines) end
   feed.next_seq()
   feed.record('reset', '')
   feed.forget_history()
@@ -17,14 +15,14 @@ local function apply()
   feed.is_unsettled = false
   if not feed.expires_at or feed.now < feed.expires_at then return end
   feed.expires_at = false
-  local lines = list.lines()
-  for index = #lines, 1, -1 do
-    local row = LATER.row.find(string.match(lines[index], '^%S+'))
+  local rows = list.rows()
+  for n = #rows, 1, -1 do
+    local row = LATER.row.decode(rows[n])
     local expires_at = row and tonumber(row.expires_at) or 0
     if expires_at > 0 and expires_at <= feed.now then
-      local id = list.remove(index)
+      list.remove(rows[n])
       feed.next_seq()
-      feed.record('expired ' .. id, '')
+      feed.record('expired ' .. row.id, '')
     elseif expires_at > 0 and (not feed.expires_at or expires_at < feed.expires_at) then
       feed.expires_at = expires_at
     end

@@ -1,7 +1,7 @@
 -- show: takes gifts whose time has come, in order, as one step with their leaving the due queue. One that is not in the queue any
 -- more, or not due, is left alone, so that several may try.
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told blocks, per gift: id lock
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told blocks, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at blocked_everywhere, per gift: fingerprint combo given body entry ranked user member
 --     blocked_everywhere: a 1 for each gift whose giver is, a 0 for each other

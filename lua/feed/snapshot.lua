@@ -1,29 +1,21 @@
 -- snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS list rows hist meta policy shown control told
+-- KEYS list hist meta policy shown control told
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel
 -- USES clock policies list feed
 -- LATER doubt settle row
 -- DATA writes, always
 -- RETURNS where the feed stands, the policy's text ("" for none), the overlays' control state as in feed/control or "", how many
 --   rows, these, newest first, then what was announced of the feed's drops, then of totals and goals
--- REFUSES with an error DAMAGED when the list names a row that is not there
+-- REFUSES nothing
 
 if feed.refusal then return feed.refusal end
-local ids = {}
-for at, entry in ipairs(list.lines()) do ids[at] = string.match(entry, '^%S+') end
-if #ids > 0 then
-  for at, text in ipairs(redis.call('HMGET', KEYS.rows, unpack(ids))) do
-    if not text then return redis.error_reply('DAMAGED a list') end
-    list.texts[ids[at]] = text
-  end
-end
 if feed.is_unsettled then LATER.settle.apply() end
 
-local rows = list.lines()
+local rows = list.rows()
 local answer = { feed.position(), STRINGS.policy or '', STRINGS.control or '', feed.int(#rows) }
-for at, entry in ipairs(rows) do answer[at + 4] = list.texts[string.match(entry, '^%S+')] end
+for at, row in ipairs(rows) do answer[at + 4] = row.text end
 for _, key in ipairs({ KEYS.shown, KEYS.told }) do
   for _, announced in ipairs(redis.call('HVALS', key)) do answer[#answer + 1] = announced end
 end

@@ -1,6 +1,6 @@
 -- unschedule: cancels a gift that waits.
 --
--- KEYS list rows hist meta policy due later id
+-- KEYS list hist meta policy due later id
 --     id: of the gift
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel gift
 --     gift: its id

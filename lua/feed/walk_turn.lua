@@ -17,14 +17,14 @@
 -- REFUSES nothing
 
 local call, match, format = redis.call, string.match, string.format
-local now, NODE, USER, BEFORE, AFTER = clock.now(), ARGV.node, ARGV.user, ARGV.before, ARGV.after
+local now, NODE, USER, BEFORE, AFTER = clock.now, ARGV.node, ARGV.user, ARGV.before, ARGV.after
 local WALKS = KEYS.walks
 
 if USER ~= '' then
   if BEFORE == '' and AFTER == '' then
     call('HDEL', WALKS, USER)
   elseif BEFORE == '' then
-    call('HSET', WALKS, USER, clock.text() .. ' ' .. AFTER)
+    call('HSET', WALKS, USER, clock.text .. ' ' .. AFTER)
   elseif call('HGET', WALKS, USER) == BEFORE then
     local since, places = match(BEFORE, '^(%d+) (.*)$')
     -- One that came no further, because a shard is away, is behind all others from now on.

@@ -13,7 +13,7 @@
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one too many
 
 local call, match = redis.call, string.match
-local now = clock.now()
+local now = clock.now
 local known, version = call('HGET', KEYS.all, ARGV.name), tonumber(call('GET', KEYS.version) or '0')
 if (known and match(known, '^%d+') or '') ~= ARGV.was then return 'stale' end
 if ARGV.to == '' then

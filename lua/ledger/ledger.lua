@@ -2,7 +2,14 @@
 -- writes to them. The ledger is a LIST and no stream: entries are numbered without holes, those of one run are
 -- one command, and the oldest are cut off with one.
 --
---   ledger   LIST, an entry per element, the oldest first; its lines are those of engine::record::push_entry
+--   ledger   LIST of JSON, an entry per element, the oldest first:
+--            at, seq, type  when it happened, the feed's last change then, and what; these come first
+--            row            the row that it is about
+--            unseen         true where no change came with it
+--            given          what was given or taken away: {"units":N,"amount":N,"currency":C}, no amount where it has no value
+--            reason, drop, hold, trace  why it was taken away; of a sale its drop, and the hold that was paid; the step of a trace
+--            gift           the event as the API has it; of one that took away only id, user and gift
+--            goal, lost     in place of given and gift: the goal, as text; which entries were lost
 --   reports  STRING: "LIMIT HOOKS IDLE READERS START BASE LENGTH"
 --            LIMIT: the list is never longer; where it would be, it is looked what can be cut
 --            HOOKS: the version of the set of webhooks of all feeds that was brought here last
@@ -38,8 +45,8 @@ end
 -- When an entry happened, nothing where there is none; and at which change, 0 where that is unknown. One function: some scripts
 -- are at Lua's limit of 200 locals.
 local function entry_time(text)
-  local change, at = string.match(text or '', '^%S+ ~?(%S+) %S+ (%d+)')
-  return tonumber(at or nil), tonumber(change or nil) or 0
+  local at, seq = string.match(text or '', '^{"at":(%d+),"seq":(%d+)')
+  return tonumber(at or nil), tonumber(seq or nil) or 0
 end
 
 -- The first number from `low` on, below `high`, that is not `before` what is looked for; `high` where all are.

@@ -10,7 +10,7 @@ local LEDGER, REPORTS, READERS = KEYS.ledger, KEYS.reports, KEYS.readers
 local PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS = unpack(KEYS, 4, 9)
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local now = clock.now()
+local now = clock.now
 
 local function int(n)
   return format('%d', n)
@@ -70,8 +70,10 @@ local function let_go(it)
   in_parts('ZREM', LEASES, it.gone)
   in_parts('HDEL', TRIES, it.gone)
   if it.untold == '' or match(it.untold, ' 0$') then return false end
-  local member = padded(tonumber(match(it.untold, ' (%d+) ')))
-  call('HSET', AGAIN, member, 'l ~0 - ' .. int(now) .. '\n- 0 - -\n0\n\n\n\n0\n{}\n' .. it.untold .. '\n\n \n')
+  local from, to, count = match(it.untold, '^(%d+) (%d+) (%d+)$')
+  local member = padded(tonumber(to))
+  call('HSET', AGAIN, member, '{"at":' .. int(now) .. ',"seq":0,"type":"lost","unseen":true,"lost":{"from":"' .. from .. '","to":"' .. to
+    .. '","count":' .. count .. '}}')
   if sub(it.name, 1, 2) == 'g:' then
     call('ZADD', LEASES, '0', member)
     call('HSET', TRIES, member, '0')

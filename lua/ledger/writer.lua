@@ -21,17 +21,12 @@ local first = is_usual and base + length
 -- state: the ledger, where more than its length changes.
 local ledger = { news = '', state = false, entries = entries }
 
--- Adds an entry: a letter for what happened, the row or "-", its second line and its body. `growth` is what a combo grew by, where
--- the body is a frame of it, as JSON. `is_unseen` where no change came with it: then "~" stands before the seq. Its number, as text.
-function ledger.append(letter, row_id, line, body, growth, is_unseen)
-  if growth then
-    local sum = cjson.decode(growth)
-    growth = ' ' .. int(sum.units) .. ':' .. (sum.amount and int(sum.amount) .. ':' .. sum.currency or ':')
-  end
+-- Adds an entry of this kind, about this row if there is one, with these members besides. `is_unseen` where no change came with it.
+-- Its number, as text.
+function ledger.append(kind, row_id, members, is_unseen)
   first = first or LATER.room.open(ledger, length)
-  is_unseen = is_unseen or letter == 's' or letter == 'n'
-  entries[#entries + 1] = letter .. (is_unseen and ' ~' or ' ') .. feed.seq_text .. ' ' .. row_id .. ' ' .. feed.time .. (growth or '')
-    .. '\n' .. line .. '\n' .. body
+  entries[#entries + 1] = '{"at":' .. feed.time .. ',"seq":' .. feed.seq_text .. ',"type":"' .. kind
+    .. (row_id and '","row":"' .. row_id .. '",' or '",') .. (is_unseen and '"unseen":true,' or '') .. members .. '}'
   return int(first + #entries - 1)
 end
 

@@ -11,9 +11,9 @@
 
 local known = redis.call('GET', KEYS.request)
 if not known then
-  redis.call('SET', KEYS.request, clock.text() .. ' ' .. ARGV.target, 'PX', ARGV.kept_for)
+  redis.call('SET', KEYS.request, clock.text .. ' ' .. ARGV.target, 'PX', ARGV.kept_for)
   return 'first'
 end
 local at, target = string.match(known, '^(%S+) (.*)$')
 if target ~= ARGV.target then return 'elsewhere' end
-return string.format('%d', math.max(0, clock.now() - tonumber(at)))
+return string.format('%d', math.max(0, clock.now - tonumber(at)))

@@ -181,13 +181,13 @@ end
 
 -- Tells watchers, and the ledger, of a goal that is reached now. False where they were never told of it.
 local function tell_reached(name, over)
-  local text = call('HGET', TOLD, 'g:' .. name)
-  local spec, target, title = match(text or '', '^goal\n(%S+ %a+ %S+ (%d+)) %d+ %- (.*)\n$')
+  local announced = call('HGET', TOLD, 'g:' .. name)
+  local spec, target, title = match(announced or '', '^goal\n(%S+ %a+ %S+ (%d+)) %d+ %- (.*)\n$')
   if not spec then return false end
-  local line = spec .. ' ' .. int(math.min(target + over, MAX_SAFE)) .. ' ' .. time .. ' ' .. title .. '\n'
-  record('goal', line)
-  enter('g', '-', name .. ' 0 - -', '0\n\n\n\n0\n{}\n' .. line .. '\n \n')
-  told_new[#told_new + 1], told_new[#told_new + 2] = 'g:' .. name, 'goal\n' .. line
+  local text = spec .. ' ' .. int(math.min(target + over, MAX_SAFE)) .. ' ' .. time .. ' ' .. title .. '\n'
+  record('goal', text)
+  ledger.append('goal', nil, '"goal":' .. cjson.encode(text))
+  told_new[#told_new + 1], told_new[#told_new + 2] = 'g:' .. name, 'goal\n' .. text
   return true
 end
 
@@ -208,6 +208,7 @@ end
 -- What is to be answered instead, if anything; nothing was written.
 count_refuses = function()
   call('HLEN', PARTS) -- rows leave it also where nothing counts
+  leaving = list.leaving()
   if #tally_new == 0 then return nil end
   -- A little later than now, so that whoever does what is due can be told first.
   local want = math.max(now + 200, (match(strings[12] or '', '^%d+') or 0) + TELL_TOTALS)
@@ -227,10 +228,10 @@ end
 -- Writes what was counted; after `commit`.
 count_commit = function()
   local call = redis.call
-  if #gone > 0 then call('HDEL', PARTS, unpack(gone)) end
+  if #leaving > 0 then call('HDEL', PARTS, unpack(leaving)) end
   local set = {}
   for row, it in pairs(parts_now) do
-    if it.changed and texts[row] ~= false then
+    if it.changed and list.find(row) then
       local lines = {}
       for at, p in ipairs(it.list) do lines[at] = p.open .. ' ' .. counted_text(p) end
       set[#set + 1] = row

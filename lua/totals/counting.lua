@@ -4,14 +4,10 @@
 local call, match, format, concat, int = redis.call, string.match, string.format, table.concat, feed.int
 local MAX_SAFE, MAX_TIME = 9007199254740991, clock.MAX_TIME
 local now, time, policy = feed.now, feed.time, feed.policy
-local strings, texts, gone = { [9] = STRINGS.count, [12] = STRINGS.left }, list.texts, list.removed
+local strings, leaving = { [9] = STRINGS.count, [12] = STRINGS.left }, {}
 local count_gate, count_gift, count_sale, count_refuses, count_commit
 
 local function record(kind, text)
   feed.next_seq()
   feed.record(kind, text)
-end
-
-local function enter(letter, row_id, line, body)
-  ledger.append(letter, row_id, line, body)
 end

@@ -4,7 +4,7 @@
 --
 --   told  HASH, "t:PERIOD" or "g:GOAL" -> what watchers were told, as a change of kind totals or goal has it
 --
--- KEYS list rows hist meta policy due later ledger reports readers count tally parts left told sums gifters ranks
+-- KEYS list hist meta policy due later ledger reports readers count tally parts left told sums gifters ranks
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at saw rules bounds action name back measure limit user goal
 --     saw: the policy's text that the rules come from
@@ -131,7 +131,8 @@ local function reach()
       feed.begin()
       goal.reached, changed = time, true
       tell_goal(name)
-      ledger.append('g', '-', name .. ' 0 - -', '0\n\n\n\n0\n{}\n' .. goal_line(name, goal) .. '\n \n')
+      local text = goal_line(name, goal)
+      ledger.append('goal', nil, '"goal":' .. cjson.encode(text))
     end
   end
 end
@@ -298,9 +299,9 @@ if s.sweep ~= '-' and ACTION == 'tick' then
     if read_gifter(found[2][at + 1]).count == 0 then call('HDEL', GIFTERS, found[2][at]) end
   end
 end
-if ACTION == 'tick' and call('HLEN', PARTS) > #list.lines() + 64 then
+if ACTION == 'tick' and call('HLEN', PARTS) > list.count + 64 then
   local found, listed = call('HSCAN', PARTS, '0', 'COUNT', '1000')[2], {}
-  for _, entry in ipairs(list.lines()) do listed[match(entry, '^%S+')] = true end
+  for _, row in ipairs(list.rows()) do listed[match(row.text, '^[^\n]*')] = true end
   for at = 1, #found, 2 do
     if not listed[found[at]] then call('HDEL', PARTS, found[at]) end
   end

@@ -26,7 +26,7 @@ if known then
   if tonumber(was) >= tonumber(before) then return was end
   if tonumber(ended) > tonumber(ends) then ends = ended end
 end
-local now = clock.text()
+local now = clock.text
 -- Those that concern no token any more make room, several for each that comes.
 for _, old in ipairs(call('ZRANGEBYSCORE', KEYS.ends, '-inf', now, 'LIMIT', 0, 100)) do
   if old ~= sub then

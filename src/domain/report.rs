@@ -4,6 +4,8 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use serde::Deserialize;
+
 use super::ids::BadName;
 use super::json::push_string;
 use super::{DropId, FeedId, GroupId, HoldId, HookId, Millis, RowId, Trace};
@@ -40,7 +42,8 @@ impl FromStr for Cursor {
 }
 
 /// What became of a gift, as its entry says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EntryStatus {
     /// A row of its own.
     Accepted,
@@ -76,29 +79,6 @@ impl EntryStatus {
             EntryStatus::Lost => "ledger.lost",
             EntryStatus::Goal => "goal.reached",
         }
-    }
-
-    /// The letter by which stores tell them apart.
-    pub fn letter(self) -> char {
-        match self {
-            EntryStatus::Accepted => 'a',
-            EntryStatus::Merged => 'm',
-            EntryStatus::Suppressed => 's',
-            EntryStatus::Denied => 'n',
-            EntryStatus::Sold => 'b',
-            EntryStatus::Retracted => 'r',
-            EntryStatus::Refunded => 'f',
-            EntryStatus::Lost => 'l',
-            EntryStatus::Goal => 'g',
-        }
-    }
-
-    /// The status of this letter.
-    pub fn of(letter: &str) -> Option<EntryStatus> {
-        use EntryStatus::{Accepted, Denied, Goal, Lost, Merged, Refunded, Retracted, Sold, Suppressed};
-        [Accepted, Merged, Suppressed, Denied, Sold, Retracted, Refunded, Lost, Goal]
-            .into_iter()
-            .find(|it| letter.chars().eq([it.letter()]))
     }
 }
 
@@ -386,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_cursors_and_letters_survive_being_written() {
+    fn readers_and_cursors_survive_being_written() {
         for text in ["g:a.b", "w:a", "*:all-games"] {
             assert_eq!(text.parse::<Reader>().unwrap().to_string(), text);
         }
@@ -397,9 +377,5 @@ mod tests {
         for bad in ["", "-1", "1.0", "9007199254740992", "99999999999999999999"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
-        for letter in ["a", "m", "s", "n", "b", "r", "f", "l", "g"] {
-            assert_eq!(EntryStatus::of(letter).unwrap().letter().to_string(), letter);
-        }
-        assert!(EntryStatus::of("x").is_none() && EntryStatus::of("").is_none());
     }
 }

@@ -192,7 +192,7 @@ impl serde::Serialize for Trace {
 }
 
 /// Reads what was stored. A trace that cannot be read is nothing that a gift may be lost for.
-pub(super) fn read_or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Trace>, D::Error> {
+pub fn read_or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Trace>, D::Error> {
     Ok(Option::<String>::deserialize(from)?.and_then(|text| text.parse().ok()))
 }
 

@@ -14,10 +14,8 @@ use crate::domain::{
     RowDrop, RowId, Tag, Value,
 };
 
-mod entry;
 mod tally;
 
-pub use entry::{entry_extra, trace_mark};
 pub use tally::push_goal;
 
 /// Appends nine of the lines of a row: those that `gift` gives the row it starts, whose combo has `key`; of a combo with the

@@ -19,7 +19,7 @@ use crate::domain::{
     DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
 };
 use crate::engine::EngineError;
-use crate::engine::record::{SpecNumbers, trace_mark};
+use crate::engine::record::SpecNumbers;
 
 /// Holds of one user in one answer.
 const HOLDS: usize = 1000;
@@ -204,7 +204,7 @@ impl DropStock {
         now: Millis,
     ) -> Result<(char, Option<ClaimAnswer>), Fault> {
         let own = |call: &mut Call| {
-            call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_mark(trace));
+            call.arg("how", how).arg("claim", &hold.claim).arg("trace", trace_json(trace));
             if how == "confirm" {
                 call.bounded();
             }
@@ -264,7 +264,7 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
         ("user", claim.user.to_json()),
         ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
         ("gifter", wire::gifter(&claim.user)),
-        ("trace", trace_mark(claim.trace.as_ref())),
+        ("trace", trace_json(claim.trace.as_ref())),
     ]
 }
 
@@ -372,4 +372,9 @@ fn read_hold(text: &str) -> Result<Hold, Garbled> {
         count: count.parse().map_err(|_| WHAT)?,
         expires_at: Millis(expires.parse().map_err(|_| WHAT)?),
     })
+}
+
+/// The step of a trace as the entry of a sale has it; "" for none.
+fn trace_json(trace: Option<&Trace>) -> String {
+    trace.and_then(|trace| serde_json::to_string(trace).ok()).unwrap_or_default()
 }

@@ -19,11 +19,9 @@ use super::totals::{is_again, policy_moves};
 use super::wire::{self, Garbled};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
-use crate::domain::{
-    Answer, Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId, Status,
-};
+use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId};
 use crate::engine::protocol::records::WaitingGift;
-use crate::engine::record::{Records, entry_extra};
+use crate::engine::record::Records;
 use crate::engine::redis::subscriber::PATIENCE;
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
@@ -91,9 +89,6 @@ impl Feeds {
         let mut ready = Ready { due_since, ..Ready::default() };
         let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
         let reply = self.rounds.run(feed, now, &mut ready, call).await?;
-        if reply.texts.is_empty() {
-            return new_rows(&reply.mark()?.0.at, gifts);
-        }
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
             Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
         };
@@ -114,7 +109,7 @@ impl Feeds {
             // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
             let record = ready.due_since.map(|_| WaitingGift::text(gift, false)).unwrap_or_default();
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            let args = wire::gift_args(gift, &gift.user, !gift.user.anonymous, entry_extra(gift));
+            let args = wire::gift_args(gift, false);
             let when = [("record", record), ("show", wire::show_arg(gift))];
             call.item(keys, args.into_iter().chain(when));
         }
@@ -259,18 +254,6 @@ impl Feeds {
             Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
         }
     }
-}
-
-/// The outcomes of gifts that all are new rows; `last` is the position of the last one.
-fn new_rows(last: &Position, gifts: &[Gift]) -> Result<Vec<Outcome>, Fault> {
-    let first = last.seq.saturating_sub(gifts.len() as u64) + 1;
-    let outcome = |(seq, gift): (u64, &Gift)| -> Result<Outcome, Fault> {
-        let row = format!("{}-{seq}", last.epoch).parse().map_err(|_| Garbled("a position"))?;
-        let at = Position { epoch: last.epoch.clone(), seq };
-        let (status, id) = (Status::Accepted, gift.id.clone());
-        Ok(Outcome::New(Answer { status, id, at, row: Some(row), count: None }))
-    };
-    (first..).zip(gifts).map(outcome).collect()
 }
 
 /// What watchers were told of totals and goals.

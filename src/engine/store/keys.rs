@@ -83,7 +83,7 @@ impl Shared {
 }
 
 /// How many keys every feed script takes before those of its gifts.
-pub(super) const FEED_KEYS: usize = 5;
+pub(super) const FEED_KEYS: usize = 4;
 
 impl Keys {
     pub(super) fn new(prefix: &str, division: Division) -> Result<Keys, String> {
@@ -143,9 +143,9 @@ impl Keys {
         key
     }
 
-    /// `list`, `rows`, `hist`, `meta`, `policy`: in the order of every feed script.
+    /// `list`, `hist`, `meta`, `policy`: in the order of every feed script.
     pub(super) fn feed(&self, feed: &FeedId) -> [String; FEED_KEYS] {
-        ["list", "rows", "hist", "meta", "policy"].map(|what| self.of(feed, what))
+        ["list", "hist", "meta", "policy"].map(|what| self.of(feed, what))
     }
 
     /// Where a feed stands.
@@ -236,14 +236,14 @@ impl Keys {
         format!("{}{{blocks}}:walks", self.prefix)
     }
 
-    /// What the keys of rows of all feeds look like, as SCAN is told.
-    pub(super) fn rows_of_any(&self) -> String {
-        format!("{}{{*}}:rows", literal(&self.prefix))
+    /// A pattern for SCAN: the lists of all feeds.
+    pub(super) fn list_of_any(&self) -> String {
+        format!("{}{{*}}:list", literal(&self.prefix))
     }
 
-    /// Whose rows this key has; none when it is not such a key.
-    pub(super) fn feed_of_rows(&self, key: &str) -> Option<FeedId> {
-        key.strip_prefix(&self.prefix)?.strip_prefix('{')?.strip_suffix("}:rows")?.parse().ok()
+    /// The feed whose list this key is, if it is one.
+    pub(super) fn feed_of_list(&self, key: &str) -> Option<FeedId> {
+        key.strip_prefix(&self.prefix)?.strip_prefix('{')?.strip_suffix("}:list")?.parse().ok()
     }
 
     /// Gifts that wait for a host.

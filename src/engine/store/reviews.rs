@@ -11,7 +11,6 @@ use crate::domain::json::push_string;
 use crate::domain::review::ReviewNote;
 use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
 use crate::engine::protocol::records::WaitingGift;
-use crate::engine::record::entry_extra;
 
 /// What was done with a gift in review.
 pub(super) struct Done {
@@ -153,33 +152,11 @@ impl Reviews {
         let mut text = String::new();
         reason.iter().for_each(|reason| push_string(&mut text, reason));
         call.arg("decision", decision).arg("reason", text);
-        let masked = MaskedGift::of(gift);
-        for (shown, is_masked, extra) in
-            [(gift, false, entry_extra(gift)), (&masked.shown, true, masked.extra)]
-        {
+        for is_masked in [false, true] {
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            let args = wire::gift_args(shown, &gift.user, !is_masked && !gift.user.anonymous, extra);
+            let args = wire::gift_args(gift, is_masked);
             call.item(keys, args.into_iter().chain([("record", WaitingGift::text(gift, is_masked))]));
         }
         call
-    }
-}
-
-/// A gift as it is shown masked, and entered as it was given.
-pub(super) struct MaskedGift {
-    pub shown: Gift,
-    /// Its extra, with the body of the ledger behind it; see `lua/feed/gift.lua`.
-    pub extra: String,
-}
-
-impl MaskedGift {
-    pub fn of(gift: &Gift) -> MaskedGift {
-        let body = wire::gift_body(gift);
-        let mut extra = entry_extra(gift);
-        if !extra.is_empty() {
-            extra.push('\n');
-            extra.push_str(body.trim_end_matches('\n'));
-        }
-        MaskedGift { shown: gift.masked(), extra }
     }
 }

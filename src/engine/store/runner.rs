@@ -119,7 +119,7 @@ impl Runner {
     /// A call of a feed's script with the common KEYS.
     pub fn feed_call(&self, script: &'static Script, feed: &FeedId) -> Call {
         let mut call = Call::of(script);
-        for (name, key) in ["list", "rows", "hist", "meta", "policy"].into_iter().zip(self.keys.feed(feed)) {
+        for (name, key) in ["list", "hist", "meta", "policy"].into_iter().zip(self.keys.feed(feed)) {
             call.key(name, key);
         }
         call

@@ -134,7 +134,7 @@ impl Walks {
     ) -> Result<(Place, u64, u64), Fault> {
         let Place::At(cursor, process) = place else { return Ok((Place::Done, 0, 0)) };
         let keys = &self.runner.keys;
-        let (pattern, within) = (keys.rows_of_any(), self.runner.options.call_timeout);
+        let (pattern, within) = (keys.list_of_any(), self.runner.options.call_timeout);
         let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Garbled("keys"))?;
         let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
         if *cursor != 0 && server != *process {
@@ -142,7 +142,7 @@ impl Walks {
             return Ok((Place::At(0, server), 0, 0));
         }
         let (mut feeds, mut rows) = (0, 0);
-        for feed in found.iter().filter_map(|key| keys.feed_of_rows(key)) {
+        for feed in found.iter().filter_map(|key| keys.feed_of_list(key)) {
             feeds += 1;
             rows += self.take_back(&feed, user, now).await?;
         }

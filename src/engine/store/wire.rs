@@ -1,6 +1,7 @@
 //! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
 //! `lua/feed/row.lua` and `lua/feed/feed.lua` say how rows and changes are laid out.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::domain::{
     PolicyPatch, Position, Row, Show, Value, row,
 };
 use crate::engine::EngineError;
-use crate::engine::protocol::records::GiftReceipt;
+use crate::engine::protocol::records::{GiftReceipt, entry_members};
 use crate::engine::record::{Records, push_body};
 
 /// A text that our scripts would not have written.
@@ -142,23 +143,20 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     serde_json::from_str(text).map_err(|_| Garbled("a policy"))
 }
 
-/// What every script that takes gifts gets of one, as `lua/feed/gift.lua` explains it: `shown` is the gift as it is shown,
-/// `giver` who gave it, `entry` what its entry in the ledger begins with.
-pub(super) fn gift_args(
-    shown: &Gift,
-    giver: &Person,
-    is_ranked: bool,
-    entry: String,
-) -> [(&'static str, String); 7] {
-    let units = shown.combo.as_ref().map_or(shown.count, |combo| combo.count.into());
+/// What every script that takes gifts gets of one, as `lua/feed/gift.lua` explains it. One that is masked is shown and ranked
+/// without its giver's name; its entry in the ledger has it.
+pub(super) fn gift_args(gift: &Gift, is_masked: bool) -> [(&'static str, String); 7] {
+    let shown = if is_masked { Cow::Owned(gift.masked()) } else { Cow::Borrowed(gift) };
+    let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
+    let is_ranked = !is_masked && !gift.user.anonymous;
     [
-        ("fingerprint", shown.fingerprint.to_string()),
-        ("combo", row::combo_key(shown).unwrap_or_default()),
-        ("given", given_json(units, shown.value.as_ref())),
-        ("body", gift_body(shown)),
-        ("entry", entry),
+        ("fingerprint", gift.fingerprint.to_string()),
+        ("combo", row::combo_key(&shown).unwrap_or_default()),
+        ("given", given_json(units, gift.value.as_ref())),
+        ("body", gift_body(&shown)),
+        ("entry", entry_members(gift)),
         ("ranked", if is_ranked { "1" } else { "0" }.to_owned()),
-        ("user", giver.id.to_string()),
+        ("user", gift.user.id.to_string()),
     ]
 }
 
@@ -180,7 +178,7 @@ fn given_json(units: u64, value: Option<&Value>) -> String {
 }
 
 /// What follows in the gift's row behind the row's own lines.
-pub(super) fn gift_body(gift: &Gift) -> String {
+fn gift_body(gift: &Gift) -> String {
     let mut body = String::with_capacity(256);
     push_body(&mut body, gift, &row::combo_key(gift).unwrap_or_default());
     body

@@ -39,7 +39,7 @@ async fn a_flushed_store_is_an_empty_feed_and_then_a_new_epoch() {
 
 #[tokio::test]
 async fn a_key_that_was_evicted_is_a_new_epoch_and_never_an_error() {
-    for key in ["list", "rows", "hist", "meta", "policy"] {
+    for key in ["list", "hist", "meta", "policy"] {
         for writing in [true, false] {
             let server = RedisServer::start();
             let engine = engine_on(&server).await;
@@ -152,8 +152,7 @@ async fn a_store_that_went_back_to_an_earlier_life_gets_a_new_epoch() {
 
 #[tokio::test]
 async fn junk_under_our_keys_leaves_nothing_half_written() {
-    const KEYS: [&str; 8] =
-        ["list", "rows", "hist", "meta", "policy", "ledger", "id:b", "lock:[\"ann\",\"b\"]"];
+    const KEYS: [&str; 7] = ["list", "hist", "meta", "policy", "ledger", "id:b", "lock:[\"ann\",\"b\"]"];
     const JUNK: [[&str; 2]; 3] = [["SET", "x"], ["LPUSH", "x"], ["SADD", "x"]];
     // A feed that began right now is published to by the script that knows every rule, one with three gifts by the plain
     // one; which finds out whether rows are there in one way until the list is full, and in another afterwards.
@@ -226,7 +225,7 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
     // Switched off: the next change keeps the feed for ever.
     let engine = engine_on(&server).await;
     post(&engine, "c").await;
-    for key in ["list", "rows", "hist", "meta"] {
+    for key in ["list", "hist", "meta"] {
         let ttl: i64 =
             redis::cmd("PTTL").arg(format!("tc:{{room1}}:{key}")).query(&mut server.connect()).unwrap();
         assert_eq!(ttl, -1, "{key}");

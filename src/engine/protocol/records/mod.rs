@@ -1,8 +1,10 @@
 //! What is stored as JSON and read by this process: a type for each record, with the names that `lua/` gives its
 //! members. Members that nobody knows are passed over, so that one can be added without a new form.
 
+mod entry;
 mod receipt;
 mod waiting;
 
+pub use entry::{entry_members, read_entry};
 pub use receipt::{GiftReceipt, ReceiptStatus};
 pub use waiting::WaitingGift;

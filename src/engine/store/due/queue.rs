@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::super::counting::Action;
 use super::super::drops::DropStock;
 use super::super::faults::Fault;
-use super::super::reviews::{self, MaskedGift, Reviews, Verdict};
+use super::super::reviews::{self, Reviews, Verdict};
 use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
 use super::super::scripts::{self, Call};
@@ -16,7 +16,6 @@ use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{DueKind, DuePlace, FeedId, GiftId, InReview, Millis};
 use crate::engine::protocol::records::WaitingGift;
-use crate::engine::record::entry_extra;
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
     Unscheduled, rest_after,
@@ -363,12 +362,8 @@ impl DueQueue {
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.arg("blocked_everywhere", everywhere);
         for (entry, WaitingGift { gift, masked }) in gifts {
-            let masked = masked.then(|| MaskedGift::of(gift));
-            let shown = masked.as_ref().map_or(&**gift, |masked| &masked.shown);
-            let extra = masked.as_ref().map_or_else(|| entry_extra(gift), |masked| masked.extra.clone());
-            let is_ranked = masked.is_none() && !gift.user.anonymous;
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
-            let args = wire::gift_args(shown, &gift.user, is_ranked, extra);
+            let args = wire::gift_args(gift, *masked);
             call.item(keys, args.into_iter().chain([("member", entry.member.clone())]));
         }
         call

@@ -4,7 +4,7 @@ use super::super::keys::Keys;
 use super::super::scripts::Call;
 use super::super::wire::Garbled;
 use crate::domain::{Cursor, Entry, FeedId, Hook, Reader};
-use crate::engine::record::Records;
+use crate::engine::protocol::records::read_entry;
 
 /// What one reader has, as the scripts name it.
 pub const READER_KEYS: [&str; 6] = ["pending", "leases", "tries", "again", "dead", "deaths"];
@@ -23,8 +23,7 @@ pub fn padded(cursor: &Cursor) -> String {
 
 /// An entry as the ledger has it.
 pub fn entry(number: u64, text: &[u8]) -> Result<Entry, Garbled> {
-    let text = std::str::from_utf8(text).ok();
-    text.and_then(|text| Records::new(text).entry(Cursor(number))).ok_or(Garbled("an entry of a ledger"))
+    read_entry(Cursor(number), text).ok_or(Garbled("an entry of a ledger"))
 }
 
 /// A webhook as it is stored: its version, a blank, and it as JSON.

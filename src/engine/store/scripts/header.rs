@@ -12,8 +12,6 @@ pub struct Header {
     pub args: Vec<&'static str>,
     /// ARGV of each of the things that the script takes many of.
     pub item_args: Vec<&'static str>,
-    /// Modules that are made first of all: where the last of them returns something, that is the script's answer.
-    pub first: Vec<&'static str>,
     /// Modules that are made before the script's own text runs.
     pub uses: Vec<&'static str>,
     /// Modules that are made where they are first called.
@@ -43,7 +41,7 @@ impl Header {
         let (keys, item_keys) = listed(&lines, "KEYS")?;
         let (args, item_args) = listed(&lines, "ARGV")?;
         let modules = |what| listed(&lines, what).map(|(names, _)| names).unwrap_or_default();
-        let (first, uses, later) = (modules("FIRST"), modules("USES"), modules("LATER"));
+        let (uses, later) = (modules("USES"), modules("LATER"));
         let data = lines.iter().find_map(|line| line.strip_prefix(" DATA "));
         let data = data.map(|words| match words {
             "reads" => Ok(Use::Reads),
@@ -52,7 +50,7 @@ impl Header {
             "writes, grows" => Ok(Use::Grows),
             other => Err(format!("DATA is reads, writes, writes, grows or writes, always, and not {other}")),
         });
-        Ok(Header { keys, item_keys, args, item_args, first, uses, later, data: data.transpose()? })
+        Ok(Header { keys, item_keys, args, item_args, uses, later, data: data.transpose()? })
     }
 
     /// The code of `text` as Redis runs it: without the lines that only comment, and with numbers in place of names. `KEYS.meta`

@@ -50,7 +50,7 @@ macro_rules! part {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
-pub const MODULES: [Part; 27] = [
+pub const MODULES: [Part; 26] = [
     part!("clock", "clock"),
     part!("feed/policies", "policies"),
     part!("feed/list", "list"),
@@ -64,7 +64,6 @@ pub const MODULES: [Part; 27] = [
     part!("feed/receipt", "receipt"),
     part!("feed/receipts", "receipts"),
     part!("feed/gift", "gift"),
-    part!("feed/usual", "usual"),
     part!("feed/combo", "combo"),
     part!("feed/frame", "frame"),
     part!("feed/waiting", "waiting"),
@@ -156,19 +155,13 @@ impl Script {
     pub fn composed(&self) -> Result<String, String> {
         let header = self.header();
         let modules = |names: &[&str]| names.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>();
-        let (first, used, later) = (modules(&header.first)?, modules(&header.uses)?, modules(&header.later)?);
+        let (used, later) = (modules(&header.uses)?, modules(&header.later)?);
         let texts = |modules: &[&Part]| modules.iter().map(|it| it.text).collect::<String>();
         let parts: String = self.parts.iter().map(|part| part.text).collect();
-        let at_once = [&texts(&first), &texts(&used), &parts, self.text].concat();
+        let at_once = [&texts(&used), &parts, self.text].concat();
 
         let mut text = String::from("local KEYS, ARGV, redis = KEYS, ARGV, redis\n");
         text.push_str(&header.strings(&[&texts(&later), at_once.as_str()].concat()));
-        for part in &first {
-            text.extend(["local ", part.name(), " = ", &part.made(""), "\n"]);
-        }
-        if let Some(last) = first.last() {
-            text.extend(["if ", last.name(), " then return ", last.name(), " end\n"]);
-        }
         for part in &used {
             text.extend(["local ", part.name(), "\n"]);
         }
