@@ -185,7 +185,8 @@ end
 local function announce()
   stock.said, stock.announced_at, stock.stale, announced = phase(), now, false, true
   feed.next_seq()
-  feed.record('drop', view())
+  local text = view()
+  feed.record('drop', ',"text":' .. cjson.encode(text))
 end
 
 -- When the drop's clock strikes next, after everything that is due now was done.
@@ -209,8 +210,9 @@ end
 -- reviews what is said, a sale shows without its message. `held` where its units were held before.
 local function sell(claim, count, user, message, gifter, trace, held)
   if feed.is_unsettled then LATER.settle.apply() end
-  local head = count .. '\n\n\n\n0 ' .. int(free()) .. ' ' .. DROP .. '\n' .. user .. '\n' .. stock.gift .. '\n'
-  local id = list.add(head .. (policy.review == 'off' and message or '') .. '\n \n')
+  local shown = policy.review == 'off' and message ~= '' and ',"message":' .. message or ''
+  local id = list.add('"count":' .. count .. shown .. ',"test":false,"drop":"' .. DROP .. '","left":' .. int(free()) .. ',"user":' .. user
+    .. ',"gift":' .. stock.gift)
   -- The ledger has the id as it was sent, without a viewer's namespace.
   ledger.append('sold', id, '"given":{"units":' .. count .. '},"drop":"' .. DROP .. '",'
     .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')

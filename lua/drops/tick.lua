@@ -13,18 +13,20 @@
 
 if feed.refusal then return feed.refusal end
 local now, int = feed.now, feed.int
+-- A hold that is this far ahead was made beside this call, which another node may have sent a little earlier.
+local TOLERATED_MS = 1000
 
 -- Holds that were made at a time which is still to come, because the clock was ahead: each lasts for as long as it was to last, from
 -- now on. They are those that end later than any of today's would.
 local function rewind()
   if not stock.is_there then return end
   if stock.announced_at > now then stock.announced_at, stock.stale = now, true end
-  local last = redis.call('ZRANGE', KEYS.holds, '+inf', '(' .. int(now + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(stock.SWEEP))
+  local last = redis.call('ZRANGE', KEYS.holds, '+inf', '(' .. int(now + TOLERATED_MS + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(stock.SWEEP))
   for _, member in ipairs(last) do
     local count, user, claim = string.match(member, '^h (%d+) (%S+) (%S+)$')
     local print, expires, made, rest =
       string.match(claim and stock.claim_of(claim) or '', '^(%x+ %d+ %S+ )(%d+) (%d+)( .*)$')
-    if made and tonumber(made) > now then
+    if made and tonumber(made) > now + TOLERATED_MS then
       local ends_at = now + expires - made
       stock.ended[#stock.ended + 1] = member
       stock.paid[#stock.paid + 1] = stock.unpaid_member(user, expires, count, claim)

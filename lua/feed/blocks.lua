@@ -4,7 +4,8 @@
 
 -- The id and the name of the nth gift's giver, both as JSON. The giver is JSON, and no text in it has a quote of its own.
 local function giver_of(n)
-  local user = LATER.row.decode_gift(ARGV.body[n]).user
+  local giver = LATER.row.giver(LATER.row.decode_gift(ARGV.body[n]))
+  local user = string.sub(giver, 9, string.find(giver, ',"gift":', 1, true) - 1)
   local at = string.find(user, ',"name":', 1, true)
   local name = string.sub(user, at + 8, -2)
   for _, member in ipairs({ ',"avatar":', ',"anonymous":' }) do

@@ -23,7 +23,7 @@ local is = (paused or '0') .. ' ' .. (muted or '0')
 local is_known = action ~= 'replay' or list.find(row_id) ~= nil
 if is_known and (is ~= was or action == 'skip' or action == 'replay') then
   feed.next_seq()
-  feed.record('control ' .. action .. ' ' .. row_id, '')
+  feed.record('control', ',"action":"' .. action .. (row_id ~= '-' and '","id":"' .. row_id .. '"' or '"'))
 end
 feed.commit()
 if is ~= was then redis.call('SET', KEYS.control, is) end

@@ -19,7 +19,7 @@ local function is_behind_caller(feed, covered)
   -- hist does not reach back that far, so nothing speaks against the caller.
   if known_seq < covered then return false end
   local change = redis.call('LINDEX', KEYS.hist, feed.int(known_seq - feed.seq))
-  return string.match(change, '^%d+ (%d+) ') ~= ARGV.known_tag
+  return string.match(change, '^{"seq":%d+,"prev":(%d+)') ~= ARGV.known_tag
 end
 
 return {

@@ -10,8 +10,9 @@
 --         list_epoch: the epoch in which the list began; locks of another list do not count
 --         capacity: the list is cut to this; another one in force is a reset
 --         changed: when the feed changed last
---   hist  LIST, oldest first: the last changes, an element per seq; at least `seq - covered` of them. A change is "SEQ PREV TAG
---         KIND", newline, and after add and update the row
+--   hist  LIST of JSON, oldest first: the last changes, one per seq; at least `seq - covered` of them:
+--         {"seq":N,"prev":TAG,"tag":TAG,"op":OP}, and of add and update the row besides, of retracted and expired its id, of control
+--         the action and an id, of drop, totals and goal a text
 --
 -- Redis does not roll a script back. So a script reads every key and decides everything, and only then writes: what is of a wrong
 -- type or unreadable ends it while nothing is written.
@@ -38,7 +39,7 @@ local feed = {
   refusal = false, unready_at = false,
   -- Below.
   begin = false, covers = false, set_policy = false, next_seq = false, record = false, row_expiry = false, forget_history = false,
-  commit = false, call_in_parts = false, position = false,
+  announce = false, commit = false, call_in_parts = false, position = false,
 }
 local covered, history, idle_before, new_policy = 0, call('LLEN', KEYS.hist), '0', nil
 
@@ -78,18 +79,19 @@ function feed.next_seq()
   return feed.seq_text
 end
 
--- Adds the change whose seq was just taken; `text` is its row, or "".
-function feed.record(kind, text)
-  changes[#changes + 1] = feed.seq_text .. ' ' .. feed.tag .. ' ' .. ARGV.tag .. ' ' .. kind .. '\n' .. text
+-- Adds the change whose seq was just taken: what happened, and the change's other members.
+function feed.record(op, members)
+  changes[#changes + 1] = '{"seq":' .. feed.seq_text .. ',"prev":' .. feed.tag .. ',"tag":' .. ARGV.tag .. ',"op":"' .. op .. '"'
+    .. members .. '}'
   feed.tag = ARGV.tag
 end
 
--- When a row expires that changes now, as rows have it: "0" where none does.
+-- When a row expires that changes now; nil where rows do not.
 function feed.row_expiry()
-  if policy.row_ttl_ms == 0 then return '0' end
+  if policy.row_ttl_ms == 0 then return nil end
   local expires_at = math.min(now + policy.row_ttl_ms, clock.MAX_TIME)
   if not feed.expires_at or expires_at < feed.expires_at then feed.expires_at = expires_at end
-  return int(expires_at)
+  return expires_at
 end
 
 -- What is set for the feed is this from now on, as policies has it; "" for nothing. Watchers are notified.
@@ -109,6 +111,12 @@ end
 -- Nobody can resume from before the last change.
 function feed.forget_history()
   covered = feed.seq
+end
+
+-- Publishes to all nodes what happened: a line of JSON, and one for each change.
+function feed.announce(news, lines)
+  lines[0] = '{"news":"' .. news .. '","epoch":"' .. (feed.epoch or '0') .. (new_policy and '","policy":true}' or '"}')
+  call('SPUBLISH', ARGV.live_channel, table.concat(lines, '\n', 0))
 end
 
 -- Writes what was decided, and publishes the changes.
@@ -139,8 +147,7 @@ function feed.commit()
         for _, key in ipairs({ KEYS.list, KEYS.hist }) do call('PERSIST', key) end
       end
     end
-    changes[0] = (is_anew and 'lost ' or 'live ') .. (feed.epoch or '0') .. ' ' .. int(#changes) .. '\n' .. (new_policy or '=') .. '\n'
-    call('SPUBLISH', ARGV.live_channel, table.concat(changes, '', 0))
+    feed.announce(is_anew and 'lost' or 'live', changes)
   end
   for at = 1, #commits do commits[at]() end
 end

@@ -20,10 +20,9 @@ end
 
 -- The id of the newest row of the nth gift's combo.
 local function row_of(n)
-  local line = '\n' .. ARGV.combo[n] .. '\n'
+  local member = ',"combo_key":' .. ARGV.combo[n] .. ',"combo":'
   for _, listed in ipairs(list.rows()) do
-    local row = string.find(listed.text, line, 1, true) and LATER.row.decode(listed)
-    if row and row.combo_key == ARGV.combo[n] then return row.id end
+    if string.find(listed.text, member, 1, true) then return list.id_of(listed) end
   end
 end
 
@@ -37,7 +36,7 @@ local function take(n, decision)
 
   -- A combo's count is cumulative; a first frame that says 0 still is one gift on screen.
   local body = ARGV.body[n]
-  if said.units == 0 then body = '1' .. string.sub(body, 2) end
+  if said.units == 0 then body = string.gsub(body, '^"count":0', '"count":1') end
   id = list.add(body)
   return 'accepted', decision, id, nil, sum_text(math.max(said.units, 1), said.amount, said.currency), grow(n)
 end

@@ -27,22 +27,27 @@ end
 
 -- The row of this id among those that the store has at indexes below `length`. The newest is looked at first: most gifts join that.
 local function search(id, length)
-  local begin, wanted = id .. '\n', tonumber(match(id, '%d+$')) or 0
+  local begin, wanted = '{"id":"' .. id .. '"', tonumber(match(id, '%d+$')) or 0
   local at, low, high = 0, 0, length - 1
   while low <= high do
     stored[at] = stored[at] or { text = call('LINDEX', KEYS.list, feed.int(at)) or '', at = at }
     local text = stored[at].text
     if string.sub(text, 1, #begin) == begin then return stored[at] end
-    if (tonumber(match(text, '^[^\n]-(%d+)\n')) or 0) > wanted then low = at + 1 else high = at - 1 end
+    if (tonumber(match(text, '^{"id":"[^"]-(%d+)"')) or 0) > wanted then low = at + 1 else high = at - 1 end
     at = math.floor((low + high) / 2)
   end
+end
+
+-- The id of a row.
+function list.id_of(row)
+  return match(row.text, '^{"id":"([^"]+)"')
 end
 
 -- The row of this id: its text, and what `replace` and `remove` need. Nothing when the list has none, or will not have it any more.
 function list.find(id)
   if all then
     for _, row in ipairs(all) do
-      if string.sub(row.text, 1, #id + 1) == id .. '\n' then return row end
+      if list.id_of(row) == id then return row end
     end
     return nil
   end
@@ -55,7 +60,9 @@ end
 function list.add(body)
   local seq = feed.next_seq()
   local id = feed.epoch .. '-' .. seq
-  local text = id .. '\n1\n' .. seq .. '\n' .. feed.time .. '\n' .. feed.time .. '\n' .. feed.row_expiry() .. '\n' .. body
+  local expires_at = feed.row_expiry()
+  local text = '{"id":"' .. id .. '","rev":1,"seq":' .. seq .. ',"at":' .. feed.time .. ',"updated_at":' .. feed.time
+    .. (expires_at and ',"expires_at":' .. feed.int(expires_at) .. ',' or ',') .. body .. '}'
   if all then
     table.insert(all, 1, { text = text })
     all[feed.policy.capacity + 1] = nil
@@ -63,7 +70,7 @@ function list.add(body)
     added[#added + 1] = text
     place_of[id] = #added
   end
-  feed.record('add', text)
+  feed.record('add', ',"row":' .. text)
   return id
 end
 
@@ -72,7 +79,7 @@ function list.replace(row, text)
   row.text = text
   if row.at then changed[row.at] = row elseif row.nth then added[row.nth] = text end
   feed.next_seq()
-  feed.record('update', text)
+  feed.record('update', ',"row":' .. text)
 end
 
 -- Removes a row.
@@ -89,7 +96,7 @@ function list.leaving()
   local ids, stays = {}, {}
   for _, row in ipairs(rows()) do stays[row.at or 'added'] = true end
   for at = 0, list.count - 1 do
-    if not stays[at] then ids[#ids + 1] = match(call('LINDEX', KEYS.list, feed.int(at)), '^[^\n]*') end
+    if not stays[at] then ids[#ids + 1] = list.id_of({ text = call('LINDEX', KEYS.list, feed.int(at)) }) end
   end
   return ids
 end

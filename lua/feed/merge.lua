@@ -1,25 +1,22 @@
 -- merge: how a gift joins a row that is in the list.
 
-local int = feed.int
-local decode_gift, encode, sum_text = LATER.row.decode_gift, LATER.row.encode, LATER.row.sum_text
+local encode, sum_text = LATER.row.encode, LATER.row.sum_text
 local MAX_SAFE = 9007199254740991
 
 -- What a gift says that is shown on the row that it joins.
 local function show_latest(it, gift)
-  if gift.message ~= '' then it.message = gift.message end
-  if gift.tier ~= '' then it.tier = gift.tier end
-  if gift.meta ~= '' then it.meta = gift.meta end
+  it.message, it.tier, it.meta = gift.message or it.message, gift.tier or it.tier, gift.meta or it.meta
 end
 
 -- The row changed: it has a new revision and lasts anew.
 local function store(it)
-  it.rev, it.updated_at, it.expires_at = int(it.rev + 1), feed.time, feed.row_expiry()
+  it.rev, it.updated_at, it.expires_at = it.rev + 1, feed.now, feed.row_expiry()
   list.replace(it.listed, encode(it))
 end
 
 -- A row that the gift may join, and the gift; nothing when the list has none of this id, or it is in another currency.
 local function meet(id, n)
-  local it, gift = LATER.row.find(id), decode_gift(ARGV.body[n])
+  local it, gift = LATER.row.find(id), LATER.row.decode_gift(ARGV.body[n])
   if not it or it.amount and gift.amount and it.currency ~= gift.currency then return nil end
   return it, gift
 end
@@ -28,20 +25,19 @@ end
 -- join: see `meet`, or it says something else than the row, which must not be lost.
 local function join(id, n)
   local it, gift = meet(id, n)
-  if not it or it.message ~= '' and gift.message ~= '' and it.message ~= gift.message then return nil end
-  local count, amount = math.min(it.count + gift.count, MAX_SAFE), nil
+  if not it or it.message and gift.message and it.message ~= gift.message then return nil end
+  local count, gained = math.min(it.count + gift.count, MAX_SAFE), nil
   if gift.amount then
-    amount = math.min((it.amount or 0) + gift.amount, MAX_SAFE)
-    local gained = amount - (it.amount or 0)
+    local amount = math.min((it.amount or 0) + gift.amount, MAX_SAFE)
     -- A sum that stopped at its limit gained nothing.
-    gift.gained = (gained > 0 or not it.amount) and gained or nil
-    it.amount, it.currency = int(amount), gift.currency
+    if amount > (it.amount or -1) then gained = amount - (it.amount or 0) end
+    it.amount, it.currency = amount, gift.currency
   end
-  local added = sum_text(count - it.count, gift.gained, gift.currency)
-  it.count, it.combo = int(count), gift.combo
+  local added = sum_text(count - it.count, gained, gift.currency)
+  it.count, it.ended = count, gift.ended
   show_latest(it, gift)
   store(it)
-  return it.count, added
+  return feed.int(count), added
 end
 
 -- The nth gift, a frame of a combo, joins the combo's row: count and value become the larger ones. The row's count then, and what
@@ -49,24 +45,22 @@ end
 local function join_frame(id, n)
   local it, gift = meet(id, n)
   if not it then return nil end
-  if string.sub(it.combo, 1, 1) == '1' then return it.count, 'ended' end
-  local before, was, amount = encode(it), tonumber(it.count), nil
-  local count = math.max(was, gift.count)
-  if gift.amount and (not it.amount or tonumber(gift.amount) > tonumber(it.amount)) then
-    amount = gift.amount - (it.amount or 0)
+  if it.ended then return feed.int(it.count), 'ended' end
+  local before, was, gained = encode(it), it.count, nil
+  if gift.amount and gift.amount > (it.amount or -1) then
+    gained = gift.amount - (it.amount or 0)
     it.amount, it.currency = gift.amount, gift.currency
   end
-  local is_newest = tonumber(gift.count) >= was
-  it.count, it.combo = int(count), gift.combo
-  if is_newest then show_latest(it, gift) end
+  it.count, it.ended = math.max(was, gift.count), gift.ended
+  if gift.count >= was then show_latest(it, gift) end
   if encode(it) ~= before then store(it) end
-  return it.count, sum_text(count - was, amount, gift.currency)
+  return feed.int(it.count), sum_text(it.count - was, gained, gift.currency)
 end
 
 -- Whether the nth gift has a message that the row does not show: it is no repeat then, and must not be lost.
 local function says_more(id, n)
-  local message = decode_gift(ARGV.body[n]).message
-  if message == '' then return false end
+  local message = LATER.row.decode_gift(ARGV.body[n]).message
+  if not message then return false end
   local it = LATER.row.find(id)
   return not it or it.message ~= message
 end

@@ -62,18 +62,18 @@ end
 
 -- Takes what the gift added out of its row, or the minor units that are lost. Whether watchers see that.
 local function take_out(row)
-  local left = lost and tonumber(row.count) or math.max(row.count - added.units, 0)
+  local left = lost and row.count or math.max(row.count - added.units, 0)
   if left == 0 then
     list.remove(row.listed)
     feed.next_seq()
-    feed.record('retracted ' .. row_id, '')
+    feed.record('retracted', ',"id":"' .. row_id .. '"')
     return true
   end
   if row.amount and added.amount then
     local rest = math.max(row.amount - (lost and math.min(lost, added.amount) or added.amount), 0)
-    row.amount = (rest > 0 or added.amount == 0) and int(rest) or nil
+    row.amount = (rest > 0 or added.amount == 0) and rest or nil
   end
-  row.rev, row.updated_at, row.count = int(row.rev + 1), feed.time, int(left)
+  row.rev, row.updated_at, row.count = row.rev + 1, now, left
   list.replace(row.listed, LATER.row.encode(row))
   return true
 end
@@ -86,7 +86,7 @@ gift.id, gift.reason = id, ARGV.reason ~= '' and ARGV.reason or nil
 gift.given = lost and { units = 0, amount = lost, currency = given.currency } or given
 local row = LATER.row.find(row_id)
 if row then
-  gift.who = gift.who or ',"user":' .. row.user .. ',"gift":' .. row.gift
+  gift.who = gift.who or LATER.row.giver(row)
   if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(row) end
 end
 if lost then

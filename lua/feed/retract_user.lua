@@ -12,10 +12,9 @@
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local begin, theirs, rows = ARGV.begin, {}, list.rows()
+local begin, theirs, rows = ',"user":' .. ARGV.begin, {}, list.rows()
 for n = #rows, 1, -1 do
-  local row = LATER.row.decode(rows[n])
-  if row and string.sub(row.user, 1, #begin) == begin then theirs[#theirs + 1] = rows[n] end
+  if string.find(rows[n].text, begin, 1, true) then theirs[#theirs + 1] = rows[n] end
 end
 retraction.take_rows(theirs)
 local refusal = totals.refusal() or ledger.refusal()

@@ -81,15 +81,15 @@ local function take_rows(listed)
   local rows, first_seq = {}, feed.seq
   for _, one in ipairs(listed) do
     local row = LATER.row.decode(one)
-    rows[match(one.text, '^[^\n]*')] = { of = {} }
-    first_seq = math.min(first_seq, row and tonumber(row.seq) or 0)
+    rows[list.id_of(one)] = { of = {} }
+    first_seq = math.min(first_seq, row and row.seq or 0)
   end
   read_rows(rows, first_seq)
   for _, one in ipairs(listed) do
-    local id = match(one.text, '^[^\n]*')
+    local id = list.id_of(one)
     list.remove(one)
     feed.next_seq()
-    feed.record('retracted ' .. id, '')
+    feed.record('retracted', ',"id":"' .. id .. '"')
     totals.take_row(id)
     for _, gift in ipairs(rows[id]) do
       if not gift.is_gone then append('retracted', id, gift) end

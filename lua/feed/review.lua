@@ -37,9 +37,8 @@ local function deny()
   local receipt, given = gift.keep_back(AS_GIVEN, 'denied', 'deny', is_taken_back)
   local sum = cjson.decode(given)
   if is_taken_back and ARGV.entry[AS_GIVEN] ~= '' and (sum.units ~= 0 or (sum.amount or 0) ~= 0) then
-    local it = LATER.row.decode_gift(ARGV.body[AS_GIVEN])
     ledger.append('retracted', nil, '"given":' .. given .. (ARGV.reason ~= '' and ',"reason":' .. ARGV.reason or '')
-      .. ',"gift":{"id":"' .. ARGV.gift .. '","user":' .. it.user .. ',"gift":' .. it.gift .. '}', true)
+      .. ',"gift":{"id":"' .. ARGV.gift .. '"' .. LATER.row.giver(LATER.row.decode_gift(ARGV.body[AS_GIVEN])) .. '}', true)
   end
   return receipt
 end

@@ -18,11 +18,11 @@ local function apply()
   local rows = list.rows()
   for n = #rows, 1, -1 do
     local row = LATER.row.decode(rows[n])
-    local expires_at = row and tonumber(row.expires_at) or 0
+    local expires_at = row and row.expires_at or 0
     if expires_at > 0 and expires_at <= feed.now then
       list.remove(rows[n])
       feed.next_seq()
-      feed.record('expired ' .. row.id, '')
+      feed.record('expired', ',"id":"' .. row.id .. '"')
     elseif expires_at > 0 and (not feed.expires_at or expires_at < feed.expires_at) then
       feed.expires_at = expires_at
     end

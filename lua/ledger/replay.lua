@@ -32,5 +32,5 @@ for _, member in ipairs(members) do
   end
 end
 keep_reader(reader)
-if group and moved > 0 then call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n') end
+if group and moved > 0 then call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}') end
 return int(moved)

@@ -28,5 +28,5 @@ call('DEL', PENDING, LEASES, TRIES, AGAIN)
 reader.handed, reader.floor, reader.untold = number, number, ''
 reader.since = math.min(reader.since, number)
 keep_reader(reader)
-call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n')
+call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}')
 return int(number)

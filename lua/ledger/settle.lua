@@ -46,5 +46,5 @@ for n = 1, ITEM_COUNT do
   end
 end
 keep_group(reader)
-if ARGV.how == 'nack' and settled > 0 then call('SPUBLISH', ARGV.live_channel, 'live 0 0\n=\n') end
+if ARGV.how == 'nack' and settled > 0 then call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}') end
 return int(settled) .. ' ' .. int(lost_letters)

@@ -52,7 +52,7 @@ feed.commits[#feed.commits + 1] = function()
   end
   -- Who waits for entries listens on the feed's channel.
   if is_read and #feed.changes == 0 and not feed.is_lost and not feed.is_strayed then
-    call('SPUBLISH', ARGV.live_channel, 'live ' .. (feed.epoch or '0') .. ' 0\n=\n')
+    feed.announce('live', {})
   end
 end
 

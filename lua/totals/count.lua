@@ -135,7 +135,7 @@ end
 count_gift = function(is_frame, row, flag, user, body, given)
   local units, amount, currency = match(given, '^(%d+):(%d*):(%a*)$')
   if is_frame and units == '0' and (amount == '' or amount == '0') then return nil end
-  local person = match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n([^\n]*)\n')
+  local person = match(body, ',"user":({.-}),"gift":{')
   return count(units, amount, currency, flag, user, person, row)
 end
 

@@ -7,7 +7,7 @@ local now, time, policy = feed.now, feed.time, feed.policy
 local strings, leaving = { [9] = STRINGS.count, [12] = STRINGS.left }, {}
 local count_gate, count_gift, count_sale, count_refuses, count_commit
 
-local function record(kind, text)
+local function record(op, text)
   feed.next_seq()
-  feed.record(kind, text)
+  feed.record(op, ',"text":' .. cjson.encode(text))
 end

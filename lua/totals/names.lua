@@ -2,10 +2,10 @@
 
 local call, match, format, concat, int = redis.call, string.match, string.format, table.concat, feed.int
 local MAX_SAFE, MAX_TIME = 9007199254740991, clock.MAX_TIME
-local now, time, changes, in_parts = feed.now, feed.time, feed.changes, feed.call_in_parts
+local now, time, in_parts = feed.now, feed.time, feed.call_in_parts
 local strings = { [9] = STRINGS.count, [12] = STRINGS.left, [14] = STRINGS.sums }
 
-local function record(kind, text)
+local function record(op, text)
   feed.next_seq()
-  feed.record(kind, text)
+  feed.record(op, ',"text":' .. cjson.encode(text))
 end

@@ -264,10 +264,7 @@ local function tell_periods()
   if next(stale) then s.told, changed = now, true end
   stale = {}
   if n > 0 then
-    -- Put together once: every byte of a text costs when it is made.
-    record('totals ' .. int(n), '')
-    pieces[0] = changes[#changes]
-    changes[#changes] = concat(pieces, '', 0)
+    record('totals', concat(pieces))
   end
 end
 
@@ -301,7 +298,7 @@ if s.sweep ~= '-' and ACTION == 'tick' then
 end
 if ACTION == 'tick' and call('HLEN', PARTS) > list.count + 64 then
   local found, listed = call('HSCAN', PARTS, '0', 'COUNT', '1000')[2], {}
-  for _, row in ipairs(list.rows()) do listed[match(row.text, '^[^\n]*')] = true end
+  for _, row in ipairs(list.rows()) do listed[list.id_of(row)] = true end
   for at = 1, #found, 2 do
     if not listed[found[at]] then call('HDEL', PARTS, found[at]) end
   end

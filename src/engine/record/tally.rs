@@ -27,6 +27,15 @@ fn push_time(out: &mut String, at: Option<Millis>) {
 }
 
 impl Records<'_> {
+    /// What watchers were told of all periods that follow.
+    pub fn periods(&mut self) -> Option<Vec<(Period, Option<Arc<PeriodView>>)>> {
+        let mut all = Vec::new();
+        while self.lines.clone().next().is_some_and(|line| !line.is_empty()) {
+            all.push(self.period()?);
+        }
+        Some(all)
+    }
+
     /// What watchers were told of the next period.
     pub fn period(&mut self) -> Option<(Period, Option<Arc<PeriodView>>)> {
         let mut head = self.lines.next()?.split(' ');

@@ -11,6 +11,7 @@ use super::known::Known;
 use super::slots::slot_of_key;
 use super::wire;
 use crate::domain::FeedId;
+use crate::engine::protocol::records::Message;
 use crate::engine::{Notice, Notices, Subscription};
 
 /// Where a channel stands. The numbers are those of a subscriber's connections.
@@ -230,7 +231,7 @@ impl Topics {
     }
 
     /// What one call published. Nobody listening is no failure.
-    fn tell_feed(&self, feed: &FeedId, notices: &Notices, message: wire::Message) {
+    fn tell_feed(&self, feed: &FeedId, notices: &Notices, message: Message) {
         if message.lost {
             notices.tell(&Notice::Lost);
         }
@@ -278,7 +279,10 @@ mod tests {
         assert!(!topics.taken_away(1, &channel), "it is no longer the old one's");
         topics.confirmed(2, &channel);
         assert!(matches!(subscription.try_next(), Some(Notice::Lost)));
-        let message = |seq: u64| format!("live e 1\n=\n{seq} 0 {seq} expired e-1\n").into_bytes();
+        let message = |seq: u64| {
+            let change = format!(r#"{{"seq":{seq},"prev":0,"tag":{seq},"op":"expired","id":"e-1"}}"#);
+            format!("{{\"news\":\"live\",\"epoch\":\"e\"}}\n{change}").into_bytes()
+        };
         topics.tell(2, &channel, &message(33));
         topics.tell(1, &channel, &message(27));
         topics.tell(2, &channel, &message(34));

@@ -1,5 +1,4 @@
-//! What goes to the scripts and what comes back, as texts: lines of fields, numbers in decimal.
-//! `lua/feed/row.lua` and `lua/feed/feed.lua` say how rows and changes are laid out.
+//! What goes to the scripts and what comes back, as texts.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -13,8 +12,8 @@ use crate::domain::{
     PolicyPatch, Position, Row, Show, Value, row,
 };
 use crate::engine::EngineError;
-use crate::engine::protocol::records::{GiftReceipt, entry_members};
-use crate::engine::record::{Records, push_body};
+use crate::engine::protocol::records::{self, GiftReceipt, Message, entry_members, gift_body};
+use crate::engine::record::Records;
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ pub(super) fn controls(text: &str) -> Read<Controls> {
 
 /// A row as a script hands it out.
 pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
-    Records::new(text).row().map(Arc::new).ok_or(Garbled("a row"))
+    records::read_row(text).map(Arc::new).ok_or(Garbled("a row"))
 }
 
 /// What watchers were told of a drop, as `shown` holds it.
@@ -106,33 +105,12 @@ pub(super) fn view(text: &str) -> Read<DropView> {
 
 /// A change as `hist` holds it.
 pub(super) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
-    Records::new(text).change(epoch).ok_or(Garbled("a change"))
+    records::read_change(epoch, text).ok_or(Garbled("a change"))
 }
 
 /// What one call published.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message {
-    /// The feed got another life, or lost its list.
-    pub lost: bool,
-    /// In order.
-    pub changes: Vec<Change>,
-    /// The feed's policy is another now.
-    pub new_policy: bool,
-}
-
-/// "live|lost EPOCH N", the overrides or "=", N changes.
 pub(super) fn read_message(text: &str) -> Read<Message> {
-    const WHAT: Garbled = Garbled("a message");
-    let (head, rest) = text.split_once('\n').ok_or(WHAT)?;
-    let (overrides, rest) = rest.split_once('\n').ok_or(WHAT)?;
-    let [flag, epoch, count] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(WHAT);
-    };
-    let (epoch, count) = (parse(epoch, "an epoch")?, parse(count, "a count")?);
-    let new_policy = overrides != "=";
-    let mut records = Records::new(rest);
-    let changes: Option<Vec<_>> = (0..count).map(|_: usize| records.change(&epoch)).collect();
-    Ok(Message { lost: flag == "lost", changes: changes.ok_or(WHAT)?, new_policy })
+    records::read_message(text).ok_or(Garbled("a message"))
 }
 
 /// What is set of a feed's policy; an empty text is nothing.
@@ -175,13 +153,6 @@ fn given_json(units: u64, value: Option<&Value>) -> String {
     let value =
         value.map(|Value { amount, currency }| format!(",\"amount\":{amount},\"currency\":\"{currency}\""));
     format!("{{\"units\":{units}{}}}", value.unwrap_or_default())
-}
-
-/// What follows in the gift's row behind the row's own lines.
-fn gift_body(gift: &Gift) -> String {
-    let mut body = String::with_capacity(256);
-    push_body(&mut body, gift, &row::combo_key(gift).unwrap_or_default());
-    body
 }
 
 /// Who gave, as scripts that count get it.
@@ -272,22 +243,4 @@ pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
 
 fn remembered_of(it: &GiftReceipt, id: &GiftId) -> Read<Remembered> {
     it.remembered(id).ok_or(Garbled("what became of a gift"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::Op;
-
-    #[test]
-    fn a_message_is_read_line_by_line() {
-        let row = "e-1\n1\n1\n5\n5\n0\n2\n7 EUR\n\n\n1\n{\"id\":\"u\"}\n{\"id\":\"g\"}\n\"hi\"\n 3\n";
-        let text = format!("lost e 2\n=\n1 0 9 add\n{row}2 9 9 expired e-1\n");
-        let message = read_message(&text).unwrap();
-        assert!(message.lost && !message.new_policy && message.changes.len() == 2);
-        let Op::Add(row) = &message.changes[0].op else { panic!() };
-        assert_eq!((row.count, row.message.as_deref(), row.test), (2, Some("\"hi\""), true));
-        assert!(read_message("live e 1\n=\n1 0 9 add\nx").is_err());
-        assert!(read_message("live 0 0\n{\"history\":5}\n").unwrap().new_policy);
-    }
 }

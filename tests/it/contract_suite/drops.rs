@@ -18,6 +18,7 @@ on_every_engine!(
     one_user_has_at_most_per_user_units,
     a_hold_gives_its_unit_back_when_its_time_is_over,
     a_hold_is_over_in_the_very_millisecond,
+    a_look_that_another_node_sent_earlier_leaves_a_hold_as_it_was_answered,
     confirming_sells_and_confirming_again_repeats,
     cancelling_gives_back_once,
     holds_are_limited_over_all_drops_of_the_feed,
@@ -143,6 +144,16 @@ async fn a_hold_is_over_in_the_very_millisecond(mut case: Case) {
     case.pass(1);
     assert_eq!(case.confirm(&late).await, Confirmed::Ended);
     assert_eq!(case.units("r").await, (1, 0, 1));
+}
+
+async fn a_look_that_another_node_sent_earlier_leaves_a_hold_as_it_was_answered(mut case: Case) {
+    case.define("r", rockets(2)).await;
+    case.pass(500);
+    let answer = case.filled("r", hold("c1", "ann")).await;
+    let earlier = Millis(case.now.0 - 2);
+    let look = TickDrop { feed: case.feed.clone(), drop: named("r"), now: earlier };
+    case.engine.run(look).await.unwrap();
+    assert_eq!(case.claim("r", &hold("c1", "ann")).await, Claimed::Again(answer));
 }
 
 async fn confirming_sells_and_confirming_again_repeats(mut case: Case) {

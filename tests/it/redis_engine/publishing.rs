@@ -8,8 +8,7 @@ use crate::support::dice::{Dice, seeds};
 use serde_json::Value;
 use tipcast::domain::{Show, row};
 use tipcast::engine::embedded::{Changes, Keyspace, Reply, Room, ScriptHost, ScriptText, Words};
-use tipcast::engine::protocol::records::{WaitingGift, entry_members};
-use tipcast::engine::record::push_body;
+use tipcast::engine::protocol::records::{WaitingGift, entry_members, gift_body};
 use tipcast::engine::store::scripts;
 
 /// A key's type, content and whether it expires.
@@ -93,8 +92,6 @@ fn some_gift(dice: &mut Dice, id: &str) -> Gift {
 /// The ARGV of a gift, as `lua/feed/gift.lua` explains them.
 fn gift_args(gift: &Gift) -> [String; 9] {
     let combo = row::combo_key(gift).unwrap_or_default();
-    let mut body = String::new();
-    push_body(&mut body, gift, &combo);
     let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
     let given = match &gift.value {
         Some(value) => {
@@ -113,7 +110,7 @@ fn gift_args(gift: &Gift) -> [String; 9] {
         gift.fingerprint.to_string(),
         combo,
         given,
-        body,
+        gift_body(gift),
         entry_members(gift),
         ranked.to_owned(),
         gift.user.id.to_string(),

@@ -1,10 +1,14 @@
 //! What is stored as JSON and read by this process: a type for each record, with the names that `lua/` gives its
 //! members. Members that nobody knows are passed over, so that one can be added without a new form.
 
+mod change;
 mod entry;
 mod receipt;
+mod row;
 mod waiting;
 
+pub use change::{Message, read_change, read_message};
 pub use entry::{entry_members, read_entry};
 pub use receipt::{GiftReceipt, ReceiptStatus};
+pub use row::{gift_body, read_row};
 pub use waiting::WaitingGift;
