@@ -8,7 +8,7 @@
 --     gift: JSON
 --     most: the most drops of a feed
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row room stored totals
+-- LATER doubt settle row rows room stored totals
 -- DATA writes, grows
 -- RETURNS where the feed stands, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing

@@ -8,7 +8,7 @@
 --     claim: that made the hold
 --     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row room stored totals
+-- LATER doubt settle row rows room stored totals
 -- DATA writes, always
 -- RETURNS where the feed stands, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)

@@ -6,7 +6,7 @@
 --     action: pause, resume, skip, mute, unmute or replay
 --     row: its id, or "-"
 -- USES clock policies list feed
--- LATER doubt settle row
+-- LATER doubt settle row rows
 -- DATA writes
 -- RETURNS where the feed stands, then "1", or "0" for the replay of a row that is not in the list
 -- REFUSES nothing
@@ -20,7 +20,7 @@ if action == 'pause' then paused = '1' elseif action == 'resume' then paused = '
 if action == 'mute' then muted = '1' elseif action == 'unmute' then muted = '0' end
 local is = (paused or '0') .. ' ' .. (muted or '0')
 
-local is_known = action ~= 'replay' or list.find(row_id) ~= nil
+local is_known = action ~= 'replay' or LATER.rows.find(row_id) ~= nil
 if is_known and (is ~= was or action == 'skip' or action == 'replay') then
   feed.next_seq()
   feed.record('control', ',"action":"' .. action .. (row_id ~= '-' and '","id":"' .. row_id .. '"' or '"'))

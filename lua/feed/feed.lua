@@ -3,13 +3,15 @@
 -- Every change of a feed takes the next seq of an epoch. A new epoch begins where changes that watchers saw may be gone (doubt);
 -- watchers get a snapshot then.
 --
---   meta  STRING: epoch seq tag covered rows expires_at|- list_epoch idle_ttl capacity changed
---         covered: positions from here on can be resumed by hist alone
---         rows: how long list is; another number means that it was evicted
---         expires_at: no row expires before this
---         list_epoch: the epoch in which the list began; locks of another list do not count
---         capacity: the list is cut to this; another one in force is a reset
---         changed: when the feed changed last
+--   meta  STRING of JSON:
+--         epoch, seq, tag  the last change, and the tag of the call that made it, as text
+--         covered          positions from here on can be resumed by hist alone
+--         rows             how long list is; another number means that it was evicted
+--         expires_at       no row expires before this; missing where none does
+--         list_epoch       the epoch in which the list began; locks of another list do not count
+--         idle_ttl         after which time without a change the feed expires; 0 for never
+--         capacity         the list is cut to this; another one in force is a reset
+--         changed          when the feed changed last
 --   hist  LIST of JSON, oldest first: the last changes, one per seq; at least `seq - covered` of them:
 --         {"seq":N,"prev":TAG,"tag":TAG,"op":OP}, and of add and update the row besides, of retracted and expired its id, of control
 --         the action and an id, of drop, totals and goal a text
@@ -41,27 +43,34 @@ local feed = {
   begin = false, covers = false, set_policy = false, next_seq = false, record = false, row_expiry = false, forget_history = false,
   announce = false, commit = false, call_in_parts = false, position = false,
 }
-local covered, history, idle_before, new_policy = 0, call('LLEN', KEYS.hist), '0', nil
+local covered, history, idle_before, new_policy = 0, call('LLEN', KEYS.hist), 0, nil
+
+-- What meta says; nil if that cannot be read.
+local function read_meta()
+  local is_json, meta = pcall(cjson.decode, STRINGS.meta)
+  local is_whole = is_json and type(meta) == 'table' and type(meta.epoch) == 'string' and type(meta.list_epoch) == 'string'
+    and meta.seq and meta.tag and meta.covered and meta.rows and meta.idle_ttl and meta.capacity and meta.changed
+  return is_whole and meta or nil
+end
 
 do
-  local epoch, seq, tag, from, rows, expires_at, list_epoch, idle, capacity, changed =
-    string.match(STRINGS.meta or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+)$')
-  if not policy or STRINGS.meta and not epoch then
+  local meta = STRINGS.meta and read_meta()
+  if not policy or STRINGS.meta and not meta then
     -- What is there and cannot be read is neither guessed nor written over.
     feed.refusal = redis.error_reply(policy and "DAMAGED a feed's meta" or 'DAMAGED a policy')
-  elseif epoch and rows + 0 == list.count then
-    feed.epoch, feed.seq, feed.seq_text, feed.tag, feed.list_epoch = epoch, seq + 0, seq, tag, list_epoch
-    feed.expires_at = expires_at ~= '-' and expires_at + 0
-    covered, idle_before = from + 0, idle
-    local is_as_known = ARGV.known_epoch == epoch and ARGV.known_seq == seq and ARGV.known_tag == tag
-    local is_of_this_server = string.sub(epoch, -5) == string.sub(candidate, -5)
+  elseif meta and meta.rows == list.count then
+    feed.epoch, feed.seq, feed.seq_text, feed.tag = meta.epoch, meta.seq + 0, int(meta.seq), meta.tag
+    feed.list_epoch, feed.expires_at = meta.list_epoch, meta.expires_at or false
+    covered, idle_before = meta.covered + 0, meta.idle_ttl
+    local is_as_known = ARGV.known_epoch == feed.epoch and ARGV.known_seq == feed.seq_text and ARGV.known_tag == feed.tag
+    local is_of_this_server = string.sub(feed.epoch, -5) == string.sub(candidate, -5)
     feed.is_strayed = history < feed.seq - covered
-      or not (is_of_this_server and (is_as_known or ARGV.known_epoch == '')) and LATER.doubt.is_founded(feed, covered, changed + 0)
-    feed.is_resized = policy.capacity ~= capacity + 0
+      or not (is_of_this_server and (is_as_known or ARGV.known_epoch == '')) and LATER.doubt.is_founded(feed, covered, meta.changed)
+    feed.is_resized = policy.capacity ~= meta.capacity
     feed.is_unsettled = feed.is_resized or feed.expires_at and now >= feed.expires_at
-  elseif STRINGS.meta or list.count + history > 0 then
+  elseif meta or list.count + history > 0 then
     feed.is_lost = true
-    list.clear()
+    list.count = 0
   end
 end
 if feed.is_strayed then feed.epoch, covered = candidate, feed.seq end
@@ -137,13 +146,13 @@ function feed.commit()
         call('RPUSH', KEYS.hist, unpack(changes))
         if history + #changes > keep + HISTORY_SLACK then call('LTRIM', KEYS.hist, int(-keep), '-1') end
       end
-      local meta = feed.epoch .. ' ' .. feed.seq_text .. ' ' .. feed.tag .. format(' %d %d ', covered, rows)
-        .. (feed.expires_at and int(feed.expires_at) or '-') .. ' ' .. feed.list_epoch .. ' ' .. idle_ttl .. ' '
-        .. int(policy.capacity) .. ' ' .. feed.time
-      call('SET', KEYS.meta, meta)
+      call('SET', KEYS.meta, '{"epoch":"' .. feed.epoch .. '","seq":' .. feed.seq_text .. ',"tag":"' .. feed.tag
+        .. format('","covered":%d,"rows":%d,"capacity":%d', covered, rows, policy.capacity)
+        .. (feed.expires_at and ',"expires_at":' .. int(feed.expires_at) or '') .. ',"list_epoch":"' .. feed.list_epoch
+        .. '","idle_ttl":' .. idle_ttl .. ',"changed":' .. feed.time .. '}')
       if idle_ttl ~= '0' then
         for _, key in ipairs({ KEYS.meta, KEYS.list, KEYS.hist }) do call('PEXPIRE', key, idle_ttl) end
-      elseif idle_before ~= '0' then
+      elseif idle_before ~= 0 then
         for _, key in ipairs({ KEYS.list, KEYS.hist }) do call('PERSIST', key) end
       end
     end

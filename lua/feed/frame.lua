@@ -21,8 +21,8 @@ end
 -- The id of the newest row of the nth gift's combo.
 local function row_of(n)
   local member = ',"combo_key":' .. ARGV.combo[n] .. ',"combo":'
-  for _, listed in ipairs(list.rows()) do
-    if string.find(listed.text, member, 1, true) then return list.id_of(listed) end
+  for _, listed in ipairs(LATER.rows.all()) do
+    if string.find(listed.text, member, 1, true) then return LATER.rows.id_of(listed) end
   end
 end
 

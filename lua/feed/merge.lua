@@ -11,7 +11,7 @@ end
 -- The row changed: it has a new revision and lasts anew.
 local function store(it)
   it.rev, it.updated_at, it.expires_at = it.rev + 1, feed.now, feed.row_expiry()
-  list.replace(it.listed, encode(it))
+  LATER.rows.replace(it.listed, encode(it))
 end
 
 -- A row that the gift may join, and the gift; nothing when the list has none of this id, or it is in another currency.

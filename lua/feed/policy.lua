@@ -7,7 +7,7 @@
 --     new: what it is to hold; "" when nothing is set
 --     counts: "" when totals, time_zone and points are as they were; else "1" when it sets totals, or "0"
 -- USES clock policies list feed
--- LATER doubt settle row
+-- LATER doubt settle row rows
 -- DATA writes
 -- RETURNS where the feed stands
 -- REFUSES with "", "again": it holds something else than the caller saw

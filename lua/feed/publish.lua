@@ -13,7 +13,7 @@
 --     blocked_everywhere: "" when no giver is; else a 1 for each gift whose giver is, a 0 for each other
 --     see feed/gift for those of each gift
 -- USES clock policies list feed lock locks receipts ledger gift
--- LATER doubt settle row merge combo frame waiting schedule blocks screening room stored counting
+-- LATER doubt settle row rows merge combo frame waiting schedule blocks screening room stored counting
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per gift: "n" (new) or "d" (came before) and its receipt; or "f", and "F" for review,
 --   and in how many milliseconds the first is due (as many wait as may)

@@ -5,14 +5,14 @@
 --   registered ledger_bounds looked_at row
 --     row: its id
 -- USES clock policies list feed ledger totals retraction
--- LATER doubt settle row room stored
+-- LATER doubt settle row rows room stored
 -- DATA writes, always
 -- RETURNS where the feed stands, then "1" when the row was in the list, else "0"
 -- REFUSES as ledger/writer and totals/count do
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local row = list.find(ARGV.row)
+local row = LATER.rows.find(ARGV.row)
 retraction.take_rows({ row })
 local refusal = totals.refusal() or ledger.refusal()
 if refusal then return refusal end

@@ -9,7 +9,7 @@
 --     refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
 --     reason: as JSON, or ""
 -- USES clock policies list feed ledger receipt totals retraction
--- LATER doubt settle row schedule room stored
+-- LATER doubt settle row rows schedule room stored
 -- DATA writes, always
 -- RETURNS where the feed stands, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed/review), and of a refund also for one
@@ -45,7 +45,7 @@ if it.retracted then return answer('1', int(refunded_before), row_id) end
 local added, given = it.added, it.given or it.added
 -- Whether its row was taken back, and the gift with it.
 local is_shown = row_id ~= '-' and it.status ~= 'suppressed'
-local is_gone = is_shown and not list.find(row_id) and retraction.is_retracted(row_id)
+local is_gone = is_shown and not LATER.rows.find(row_id) and retraction.is_retracted(row_id)
 if is_gone and refunded ~= '' then return answer('1', int(refunded_before), row_id) end
 
 -- The minor units that are refunded now; all of the value takes the gift back.
@@ -64,7 +64,7 @@ end
 local function take_out(row)
   local left = lost and row.count or math.max(row.count - added.units, 0)
   if left == 0 then
-    list.remove(row.listed)
+    LATER.rows.remove(row.listed)
     feed.next_seq()
     feed.record('retracted', ',"id":"' .. row_id .. '"')
     return true
@@ -74,7 +74,7 @@ local function take_out(row)
     row.amount = (rest > 0 or added.amount == 0) and rest or nil
   end
   row.rev, row.updated_at, row.count = row.rev + 1, now, left
-  list.replace(row.listed, LATER.row.encode(row))
+  LATER.rows.replace(row.listed, LATER.row.encode(row))
   return true
 end
 

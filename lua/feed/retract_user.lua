@@ -5,14 +5,14 @@
 --   registered ledger_bounds looked_at begin
 --     begin: how the user of such a row begins
 -- USES clock policies list feed ledger totals retraction
--- LATER doubt settle row room stored
+-- LATER doubt settle row rows room stored
 -- DATA writes, always
 -- RETURNS where the feed stands, then how many there were
 -- REFUSES as ledger/writer and totals/count do
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
-local begin, theirs, rows = ',"user":' .. ARGV.begin, {}, list.rows()
+local begin, theirs, rows = ',"user":' .. ARGV.begin, {}, LATER.rows.all()
 for n = #rows, 1, -1 do
   if string.find(rows[n].text, begin, 1, true) then theirs[#theirs + 1] = rows[n] end
 end

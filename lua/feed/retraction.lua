@@ -81,13 +81,13 @@ local function take_rows(listed)
   local rows, first_seq = {}, feed.seq
   for _, one in ipairs(listed) do
     local row = LATER.row.decode(one)
-    rows[list.id_of(one)] = { of = {} }
+    rows[LATER.rows.id_of(one)] = { of = {} }
     first_seq = math.min(first_seq, row and row.seq or 0)
   end
   read_rows(rows, first_seq)
   for _, one in ipairs(listed) do
-    local id = list.id_of(one)
-    list.remove(one)
+    local id = LATER.rows.id_of(one)
+    LATER.rows.remove(one)
     feed.next_seq()
     feed.record('retracted', ',"id":"' .. id .. '"')
     totals.take_row(id)

@@ -12,7 +12,7 @@
 --     reason: why it is taken back, as JSON, or ""
 --     those of each gift (feed/gift) stand twice for the same one, as it is and masked; record as it waits for its own time
 -- USES clock policies list feed lock locks receipts ledger gift schedule
--- LATER doubt settle row merge combo frame blocks room stored counting
+-- LATER doubt settle row rows merge combo frame blocks room stored counting
 -- DATA writes, always
 -- RETURNS where the feed stands, when the next entry is due or "", "done" or "gone" (it was not in review any more), and its
 --   receipt or ""

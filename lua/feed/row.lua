@@ -32,7 +32,7 @@ end
 
 -- What the row of this id says. Returns nil if the list has none, or its text is no row.
 local function find_row(id)
-  local listed = list.find(id)
+  local listed = LATER.rows.find(id)
   return listed and decode_listed(listed)
 end
 

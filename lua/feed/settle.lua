@@ -15,12 +15,12 @@ local function apply()
   feed.is_unsettled = false
   if not feed.expires_at or feed.now < feed.expires_at then return end
   feed.expires_at = false
-  local rows = list.rows()
+  local rows = LATER.rows.all()
   for n = #rows, 1, -1 do
     local row = LATER.row.decode(rows[n])
     local expires_at = row and row.expires_at or 0
     if expires_at > 0 and expires_at <= feed.now then
-      list.remove(rows[n])
+      LATER.rows.remove(rows[n])
       feed.next_seq()
       feed.record('expired', ',"id":"' .. row.id .. '"')
     elseif expires_at > 0 and (not feed.expires_at or expires_at < feed.expires_at) then

@@ -8,7 +8,7 @@
 --     member: of due
 --     see feed/gift for the others of each gift
 -- USES clock policies list feed lock locks receipts ledger gift schedule
--- LATER doubt settle row merge combo frame blocks room stored counting
+-- LATER doubt settle row rows merge combo frame blocks room stored counting
 -- DATA writes, always
 -- RETURNS where the feed stands, when the next entry is due or "", then one text per gift: "n" and its receipt, or "x" (not done)
 -- REFUSES as ledger/writer and totals/count do

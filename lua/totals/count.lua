@@ -208,7 +208,7 @@ end
 -- What is to be answered instead, if anything; nothing was written.
 count_refuses = function()
   call('HLEN', PARTS) -- rows leave it also where nothing counts
-  leaving = list.leaving()
+  leaving = LATER.rows.leaving()
   if #tally_new == 0 then return nil end
   -- A little later than now, so that whoever does what is due can be told first.
   local want = math.max(now + 200, (match(strings[12] or '', '^%d+') or 0) + TELL_TOTALS)
@@ -231,7 +231,7 @@ count_commit = function()
   if #leaving > 0 then call('HDEL', PARTS, unpack(leaving)) end
   local set = {}
   for row, it in pairs(parts_now) do
-    if it.changed and list.find(row) then
+    if it.changed and LATER.rows.find(row) then
       local lines = {}
       for at, p in ipairs(it.list) do lines[at] = p.open .. ' ' .. counted_text(p) end
       set[#set + 1] = row

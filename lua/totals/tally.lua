@@ -17,7 +17,7 @@
 --     user: whose rank is asked, or ""
 --     goal: PERIOD MEASURE TARGET 0 - TITLE
 -- USES clock policies list feed ledger
--- LATER doubt settle row room stored
+-- LATER doubt settle row rows room stored
 -- DATA writes, always
 -- RETURNS where the feed stands, when the due queue has something next or "", then of totals and leaders the periods or lists as
 --   announcements have them; of a session "n" or "s" and its line; of goals their lines; of a goal "n" (new), "c"
@@ -298,7 +298,7 @@ if s.sweep ~= '-' and ACTION == 'tick' then
 end
 if ACTION == 'tick' and call('HLEN', PARTS) > list.count + 64 then
   local found, listed = call('HSCAN', PARTS, '0', 'COUNT', '1000')[2], {}
-  for _, row in ipairs(list.rows()) do listed[list.id_of(row)] = true end
+  for _, row in ipairs(LATER.rows.all()) do listed[LATER.rows.id_of(row)] = true end
   for at = 1, #found, 2 do
     if not listed[found[at]] then call('HDEL', PARTS, found[at]) end
   end

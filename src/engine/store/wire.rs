@@ -12,7 +12,7 @@ use crate::domain::{
     PolicyPatch, Position, Row, Show, Value, row,
 };
 use crate::engine::EngineError;
-use crate::engine::protocol::records::{self, GiftReceipt, Message, entry_members, gift_body};
+use crate::engine::protocol::records::{self, FeedMeta, GiftReceipt, Message, entry_members, gift_body};
 use crate::engine::record::Records;
 
 /// A text that our scripts would not have written.
@@ -70,10 +70,9 @@ pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
 
 /// The `meta` string of a feed, as far as heads need it.
 pub(super) fn read_meta(text: &str) -> Read<Mark> {
-    let mut parts = text.split(' ');
-    let mut part = || parts.next().ok_or(Garbled("a feed's meta"));
-    let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
-    Ok(Mark { at, tag: parse(part()?, "a tag")? })
+    let meta: FeedMeta = serde_json::from_str(text).map_err(|_| Garbled("a feed's meta"))?;
+    let at = Position { epoch: meta.epoch, seq: meta.seq };
+    Ok(Mark { at, tag: parse(&meta.tag, "a tag")? })
 }
 
 /// What overlays were told to do, as `control` holds it.

@@ -299,8 +299,9 @@ async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_
             // The server's clock was ahead, and was set before it started again.
             let meta = format!("tc:{{{}}}:meta", feed());
             let text = server.run(&["GET", &meta]);
-            let (rest, _) = text.rsplit_once(' ').unwrap();
-            run(&server, &["SET", &meta, &format!("{rest} {}", Millis::now().0 + 3_600_000)]);
+            let mut stored: serde_json::Value = serde_json::from_str(&text).unwrap();
+            stored["changed"] = json!(Millis::now().0 + 3_600_000);
+            run(&server, &["SET", &meta, &stored.to_string()]);
         }
         server.start_again();
         // What several nodes hold ready at the same time is one new life.

@@ -3,12 +3,14 @@
 
 mod change;
 mod entry;
+mod meta;
 mod receipt;
 mod row;
 mod waiting;
 
 pub use change::{Message, read_change, read_message};
 pub use entry::{entry_members, read_entry};
+pub use meta::FeedMeta;
 pub use receipt::{GiftReceipt, ReceiptStatus};
 pub use row::{gift_body, read_row};
 pub use waiting::WaitingGift;

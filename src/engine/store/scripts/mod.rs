@@ -50,7 +50,7 @@ macro_rules! part {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
-pub const MODULES: [Part; 26] = [
+pub const MODULES: [Part; 27] = [
     part!("clock", "clock"),
     part!("feed/policies", "policies"),
     part!("feed/list", "list"),
@@ -58,6 +58,7 @@ pub const MODULES: [Part; 26] = [
     part!("feed/doubt", "doubt"),
     part!("feed/settle", "settle"),
     part!("feed/row", "row"),
+    part!("feed/rows", "rows"),
     part!("feed/merge", "merge"),
     part!("feed/lock", "lock"),
     part!("feed/locks", "locks"),
