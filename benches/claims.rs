@@ -85,19 +85,38 @@ fn raw(url: &str, feed: &FeedId, pay: &str, pipeline: u32) -> Option<f64> {
     load.args(["-h", host, "-p", port, "-x", "SCRIPT", "LOAD"]);
     let sha = piped(&mut load, &scripts::DROP_CLAIM.source())?;
     let key = |what: &str| format!("tc:{{{feed}}}:{what}");
-    let keys = ["list", "rows", "hist", "meta", "policy", "due", "drops", "shown", "unpaid"];
-    let own = ["claims:r", "holds:r", "units:r"];
-    let policy = &serde_json::to_string(&Policy::default()).ok()?;
-    let user = "{\"id\":\"c__rand_int__\",\"name\":\"A viewer\"}";
+    let policy = serde_json::to_string(&Policy::default()).ok()?;
     // The feed is looked at from now on until tomorrow: only the first announcement needs that.
-    let looked_at = (Millis::now().0 + 300).to_string();
-    let args = ["-", "0zzzzzzzzzzzz", "1", "", "", "", policy, "0", &key("live"), "r", "60000", &looked_at];
+    let (looked_at, channel) = ((Millis::now().0 + 300).to_string(), key("live"));
     let digest = "00000000000000000000__rand_int__";
-    let one = ["c__rand_int__", digest, digest, "1", pay, user, ""];
+    let arg = |name: &&str| match *name {
+        "now" => "-",
+        "candidate_epoch" => "0zzzzzzzzzzzz",
+        "tag" | "units" => "1",
+        "default_policy" => &policy,
+        "idle_ttl" | "hooks_version" => "0",
+        "live_channel" => &channel,
+        "ledger_bounds" => "10000 100000 0",
+        "looked_at" => &looked_at,
+        "drop" => "r",
+        "reminder" => "60000",
+        "claim" => "c__rand_int__",
+        "fingerprint" | "user_digest" => digest,
+        "pay" => pay,
+        "user" => "{\"id\":\"c__rand_int__\",\"name\":\"A viewer\"}",
+        "gifter" => "- c__rand_int__",
+        _ => "",
+    };
+    let header = scripts::DROP_CLAIM.header();
+    let keys = header.keys.iter().map(|name| match *name {
+        "claims" | "holds" | "units" => key(&format!("{name}:r")),
+        name => key(name),
+    });
+    let args = header.args.iter().chain(&header.item_args).map(arg);
     let mut command = Command::new("redis-benchmark");
     command.args(["-h", host, "-p", port, "-c", "50", "-n", "150000", "-r", "1000000000", "-q"]);
-    command.args(["-P", &pipeline.to_string(), "EVALSHA", &sha, "12"]);
-    command.args(keys.iter().chain(&own).map(|what| key(what))).args(args).args(one);
+    command.args(["-P", &pipeline.to_string(), "EVALSHA", &sha, &header.keys.len().to_string()]);
+    command.args(keys).args(args);
     let out = command.output().ok()?;
     let text = String::from_utf8_lossy(&out.stdout).replace('\r', "\n");
     let line = text.lines().rfind(|line| line.contains("requests per second"))?;

@@ -8,7 +8,7 @@
 --   combo        the key of its combo, "" for none
 --   given        what was given: {"units":N,"amount":N,"currency":C}, no amount where it has no value; of a frame what it says
 --   body         the lines that it gives the row that it begins (row)
---   entry        the members that it gives its entry in the ledger (ledger/ledger); "" for a test, which has none
+--   entry        the members that it gives its entry in the ledger (ledger/stored); "" for a test, which has none
 --   ranked, user "1" where its giver is ranked, else "0"; the giver's id
 --   record       its record, "" while the caller does not know that it is for later
 

@@ -8,24 +8,25 @@
 --     again: "again" also when this version was brought here already: a reader that should be here is not; else ""
 --     since: when there is this webhook
 --     gathers: how long it gathers entries, milliseconds
--- USES clock
+-- USES clock stored reports
 -- DATA writes, always
 -- RETURNS "gone" and how many stopped, or began anew under a name that was there; these; then those that began
 --   and have something to send
 -- REFUSES nothing: of a version that is known already it does nothing
 
-meet_types()
+local call, int, ledger, behind = redis.call, reports.int, reports.ledger, reports.behind
+call('HLEN', KEYS.readers)
 local gone, began = {}, {}
 local version = tonumber(ARGV.hooks_version)
 if version < ledger.hooks or version == ledger.hooks and ARGV.again == '' then return { 'gone', '0' } end
 local names = {}
 for n = 1, ITEM_COUNT do names[ARGV.reader[n]] = ARGV.since[n] end
-for _, name in ipairs(call('HKEYS', READERS)) do
-  local it = sub(name, 1, 2) == '*:' and reader_of(name)
+for _, name in ipairs(call('HKEYS', KEYS.readers)) do
+  local it = string.sub(name, 1, 2) == '*:' and reports.find(name)
   if it and int(it.since) ~= names[name] then
     gone[#gone + 1] = name
-    call('HDEL', READERS, name)
-    wake(name)
+    call('HDEL', KEYS.readers, name)
+    reports.wake(name)
   end
 end
 
@@ -34,9 +35,9 @@ local function first_since(since)
   local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV.ledger_max))
   while number > least do
     local from = math.max(least, number - 64)
-    local texts = call('LRANGE', LEDGER, int(from - ledger.base), int(number - 1 - ledger.base))
+    local texts = call('LRANGE', KEYS.ledger, int(from - ledger.base), int(number - 1 - ledger.base))
     for n = #texts, 1, -1 do
-      if (entry_time(texts[n]) or 0) < since then return number end
+      if (stored.entry_time(texts[n]) or 0) < since then return number end
       number = number - 1
     end
     if #texts == 0 then return number end
@@ -46,16 +47,16 @@ end
 
 for n = 1, ITEM_COUNT do
   local name = ARGV.reader[n]
-  if call('HEXISTS', READERS, name) == 0 then
+  if call('HEXISTS', KEYS.readers, name) == 0 then
     local since = tonumber(ARGV.since[n])
     local at = first_since(since)
-    keep_reader(new_reader(name, at, since))
-    rest(name, ARGV.gathers[n], ARGV.stamp)
+    reports.keep_reader(reports.new_reader(name, at, since))
+    reports.rest(name, ARGV.gathers[n], ARGV.stamp)
     if at < behind then began[#began + 1] = name end
   end
 end
-ledger.hooks, ledger.readers = version, call('HLEN', READERS)
-keep_reports()
+ledger.hooks, ledger.readers = version, call('HLEN', KEYS.readers)
+reports.keep()
 local answer = { 'gone', int(#gone) }
 for _, name in ipairs(gone) do answer[#answer + 1] = name end
 for _, name in ipairs(began) do answer[#answer + 1] = name end

@@ -2,10 +2,10 @@
 --
 -- KEYS ledger reports readers pending leases tries again dead deaths
 -- ARGV now reader
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes, always
 -- RETURNS "1" when it read here, else "0"
 -- REFUSES nothing
 
-meet_types()
-return int(forget(ARGV.reader))
+reader.check_types()
+return reports.int(reader.forget(ARGV.reader))

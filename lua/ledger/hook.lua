@@ -9,27 +9,28 @@
 --     to: what is to be stored, "" when it goes
 --     gathers: how long it gathers entries, milliseconds
 --     readers_at_most: but for webhooks of all feeds
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes
 -- RETURNS "done"
 -- REFUSES with "stale" when it is not as the caller thinks, "full" when it would be one reader too many
 
-meet_types()
+local call = redis.call
+reader.check_types()
 local known = call('HGET', KEYS.hooks, ARGV.name)
-if (known and match(known, '^%d+') or '') ~= ARGV.was then return 'stale' end
+if (known and string.match(known, '^%d+') or '') ~= ARGV.was then return 'stale' end
 if ARGV.to == '' then
   call('HDEL', KEYS.hooks, ARGV.name)
-  forget(ARGV.reader)
+  reader.forget(ARGV.reader)
   return 'done'
 end
-if not known or not reader_of(ARGV.reader) then
-  if not known and is_full(tonumber(ARGV.readers_at_most)) then return 'full' end
-  call('HDEL', READERS, ARGV.reader)
-  call('DEL', PENDING, LEASES, TRIES, AGAIN, DEAD, DEATHS)
-  keep_reader(new_reader(ARGV.reader, behind))
-  ledger.readers = call('HLEN', READERS)
-  rest(ARGV.reader, ARGV.gathers, ARGV.stamp)
-  keep_reports()
+if not known or not reports.find(ARGV.reader) then
+  if not known and reports.is_full(tonumber(ARGV.readers_at_most)) then return 'full' end
+  call('HDEL', KEYS.readers, ARGV.reader)
+  reader.clear()
+  reports.keep_reader(reports.new_reader(ARGV.reader, reports.behind))
+  reports.ledger.readers = call('HLEN', KEYS.readers)
+  reports.rest(ARGV.reader, ARGV.gathers, ARGV.stamp)
+  reports.keep()
 end
 call('HSET', KEYS.hooks, ARGV.name, ARGV.to)
 return 'done'

@@ -16,18 +16,20 @@
 --     number: 16 digits
 --     tries: how often it was sent
 --     reason: why it is dead
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes, always
--- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first one's number, progress, how many dead letters made room, how many entries
---   follow, these, then numbers and entries that are sent again
+-- RETURNS now, in how many milliseconds it is to be looked at again or "", how many entries there are to be sent, the first
+--   one's number, progress, how many dead letters made room, how many entries follow, these, then numbers and entries that are
+--   sent again
 -- REFUSES with nothing when it does not read here, or its progress is not as the caller thinks; with "hooks" when
 --   that set is to be brought here first (ledger/attach)
 
-meet_types()
+local call, int, ledger, behind = redis.call, reports.int, reports.ledger, reports.behind
+reader.check_types()
 if tonumber(ARGV.hooks_version) > ledger.hooks then return { 'hooks' } end
-local reader, most = reader_of(ARGV.reader), tonumber(ARGV.entries_at_most)
-if not reader or ARGV.how == 'save' and reader.progress ~= ARGV.was then return {} end
-if let_go(reader) then keep_reader(reader) end
+local it, most = reader.find(ARGV.reader), tonumber(ARGV.entries_at_most)
+if not it or ARGV.how == 'save' and it.progress ~= ARGV.was then return {} end
+if reader.let_go(it) then reports.keep_reader(it) end
 if ARGV.how == 'save' then
   local done = {}
   for n = 1, ITEM_COUNT do
@@ -35,35 +37,35 @@ if ARGV.how == 'save' then
     if ARGV.what[n] == 'a' then
       done[#done + 1] = member
     else
-      local text = call('HGET', AGAIN, member) or entry_at(number)
-      if text then bury(reader, number, text, tonumber(ARGV.tries[n]), ARGV.reason[n], tonumber(ARGV.dead_letters)) end
+      local text = reader.entry_of(member)
+      if text then reader.bury(it, number, text, tonumber(ARGV.tries[n]), ARGV.reason[n], tonumber(ARGV.dead_letters)) end
     end
   end
-  in_parts('HDEL', AGAIN, done)
-  reader.progress = ARGV.progress
+  reader.call_in_parts('HDEL', KEYS.again, done)
+  it.progress = ARGV.progress
   local through = tonumber(ARGV.through)
-  if through then reader.floor = math.max(reader.floor, math.min(through + 1, behind)) end
-  reader.handed = reader.floor
-  keep_reader(reader)
+  if through then it.floor = math.max(it.floor, math.min(through + 1, behind)) end
+  it.handed = it.floor
+  reports.keep_reader(it)
 end
 
-local backlog, again, look = math.max(behind - reader.floor, 0), call('HKEYS', AGAIN), nil
+local backlog, again, look = math.max(behind - it.floor, 0), call('HKEYS', KEYS.again), nil
 -- What there was is counted with the next entry.
 if ledger.vanished then backlog = 0 end
 if backlog == 0 and #again == 0 then
-  look = doze(ARGV.reader, ARGV.gathers, ARGV.stamp)
-  keep_reports()
+  look = reports.doze(ARGV.reader, ARGV.gathers, ARGV.stamp)
+  reports.keep()
 end
-local answer = { int(now), look and int(look) or '', int(backlog), int(reader.floor), reader.progress, int(lost_letters), '0' }
+local answer = { clock.text, look and int(look) or '', int(backlog), int(it.floor), it.progress, int(reader.lost_letters), '0' }
 if backlog > 0 then
-  local from = reader.floor - ledger.base
-  local entries = call('LRANGE', LEDGER, int(from), int(from + most - 1))
+  local from = it.floor - ledger.base
+  local entries = call('LRANGE', KEYS.ledger, int(from), int(from + most - 1))
   answer[7] = int(#entries)
   for _, text in ipairs(entries) do answer[#answer + 1] = text end
 end
 table.sort(again)
 for n = 1, math.min(#again, most) do
   answer[#answer + 1] = again[n]
-  answer[#answer + 1] = call('HGET', AGAIN, again[n])
+  answer[#answer + 1] = call('HGET', KEYS.again, again[n])
 end
 return answer

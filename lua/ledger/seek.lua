@@ -4,29 +4,31 @@
 -- ARGV now reader live_channel to
 --     live_channel: of the feed
 --     to: "start", "now", a number, or "@" and a time: the first entry that happened then or later
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes
 -- RETURNS the number, or "" when there is no such group
 -- REFUSES nothing
 
-meet_types()
-local reader = reader_of(ARGV.reader)
-if not reader then return '' end
+local int, ledger, behind = reports.int, reports.ledger, reports.behind
+reader.check_types()
+local it = reader.find(ARGV.reader)
+if not it then return '' end
 
 local to, number = ARGV.to, nil
 if to == 'start' then
   number = ledger.base
 elseif to == 'now' then
   number = behind
-elseif sub(to, 1, 1) == '@' then
-  local since = tonumber(sub(to, 2))
-  number = bisect(ledger.base, behind, function(number) return (entry_time(entry_at(number)) or 0) < since end)
+elseif string.sub(to, 1, 1) == '@' then
+  local since = tonumber(string.sub(to, 2))
+  local function is_before(one) return (stored.entry_time(reports.entry_at(one)) or 0) < since end
+  number = stored.bisect(ledger.base, behind, is_before)
 else
   number = math.min(math.max(tonumber(to), ledger.base), behind)
 end
-call('DEL', PENDING, LEASES, TRIES, AGAIN)
-reader.handed, reader.floor, reader.untold = number, number, ''
-reader.since = math.min(reader.since, number)
-keep_reader(reader)
-call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}')
+redis.call('DEL', KEYS.pending, KEYS.leases, KEYS.tries, KEYS.again)
+it.handed, it.floor, it.untold = number, number, ''
+it.since = math.min(it.since, number)
+reports.keep_reader(it)
+redis.call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}')
 return int(number)

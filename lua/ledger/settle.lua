@@ -9,42 +9,43 @@
 --     attempts: how often an entry is handed out
 --     dead_letters: how many are kept whose entries the ledger has no more
 --     number: 16 digits
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes, always
 -- RETURNS how many were pending, each counted once, a blank, and how many dead letters made room; or "" when there is no such group
 -- REFUSES nothing
 
+local call, int = redis.call, reports.int
 -- The longest pause, in milliseconds.
 local PAUSE_MAX = 60000
 
-meet_types()
-local reader = reader_of(ARGV.reader)
-if not reader then return '' end
-let_go(reader)
+reader.check_types()
+local it = reader.find(ARGV.reader)
+if not it then return '' end
+reader.let_go(it)
 local settled, seen = 0, {}
 for n = 1, ITEM_COUNT do
   local member = ARGV.number[n]
-  if not seen[member] and call('ZSCORE', LEASES, member) then
+  if not seen[member] and call('ZSCORE', KEYS.leases, member) then
     seen[member], settled = true, settled + 1
-    local attempt, text = tonumber(call('HGET', TRIES, member) or '1'), nil
+    local attempt, text = tonumber(call('HGET', KEYS.tries, member) or '1'), nil
     if ARGV.how == 'nack' and attempt >= tonumber(ARGV.attempts) then
-      text = call('HGET', AGAIN, member) or entry_at(tonumber(member))
+      text = reader.entry_of(member)
       if text then
         local reason = 'handed out ' .. int(attempt) .. ' times and given back'
-        bury(reader, tonumber(member), text, attempt, reason, tonumber(ARGV.dead_letters))
+        reader.bury(it, tonumber(member), text, attempt, reason, tonumber(ARGV.dead_letters))
       end
     end
     if ARGV.how == 'nack' and not text then
       local pause = math.min(1000 * 2 ^ math.max(attempt - 1, 0), PAUSE_MAX)
-      call('ZADD', LEASES, int(now + pause), member)
+      call('ZADD', KEYS.leases, int(clock.now + pause), member)
     else
-      call('ZREM', PENDING, member)
-      call('ZREM', LEASES, member)
-      call('HDEL', TRIES, member)
-      call('HDEL', AGAIN, member)
+      call('ZREM', KEYS.pending, member)
+      call('ZREM', KEYS.leases, member)
+      call('HDEL', KEYS.tries, member)
+      call('HDEL', KEYS.again, member)
     end
   end
 end
-keep_group(reader)
+reader.keep_group(it)
 if ARGV.how == 'nack' and settled > 0 then call('SPUBLISH', ARGV.live_channel, '{"news":"live","epoch":"0"}') end
-return int(settled) .. ' ' .. int(lost_letters)
+return int(settled) .. ' ' .. int(reader.lost_letters)

@@ -9,35 +9,36 @@
 --     dead_letters: how many are kept whose entries the ledger has no more
 --     readers_at_most: but for webhooks of all feeds
 --     listed: "listed" when the group is among those of all feeds, or ""
--- USES clock
+-- USES clock stored reports reader
 -- DATA writes, always
--- RETURNS "ok", in how many milliseconds the first lease is over or "", how many dead letters made room, then per entry: its number, the how manyth
---   time it is handed out, its lines
+-- RETURNS "ok", in how many milliseconds the first lease is over or "", how many dead letters made room, then per entry: its
+--   number, how often it was handed out with this time, the entry
 -- REFUSES with "full" when the group would be one reader too many, "new" when it is to be listed first
 
--- So many whose lease is over are looked at in one run.
+local call, int, ledger, behind, now = redis.call, reports.int, reports.ledger, reports.behind, clock.now
+-- How many entries whose lease is over are looked at in one call.
 local LOOK = 2000
 -- The longest lease that may be asked for, in milliseconds: as the domain's Pull bounds it.
 local LONGEST = 600000
 
-meet_types()
-local reader, most, attempts_most = reader_of(ARGV.reader), tonumber(ARGV.entries_at_most), tonumber(ARGV.attempts)
-if reader then let_go(reader) end
-local over = call('ZRANGEBYSCORE', LEASES, '-inf', int(now), 'LIMIT', '0', int(LOOK))
+reader.check_types()
+local it, most, attempts_most = reader.find(ARGV.reader), tonumber(ARGV.entries_at_most), tonumber(ARGV.attempts)
+if it then reader.let_go(it) end
+local over = call('ZRANGEBYSCORE', KEYS.leases, '-inf', int(now), 'LIMIT', '0', int(LOOK))
 -- One that lasts longer than any may was given while the clock was ahead.
-local last = tonumber(call('ZRANGE', LEASES, '-1', '-1', 'WITHSCORES')[2])
+local last = tonumber(call('ZRANGE', KEYS.leases, '-1', '-1', 'WITHSCORES')[2])
 if last and last > now + LONGEST and #over < LOOK then
-  local ahead = call('ZRANGEBYSCORE', LEASES, '(' .. int(now + LONGEST), '+inf', 'LIMIT', '0', int(LOOK - #over))
+  local ahead = call('ZRANGEBYSCORE', KEYS.leases, '(' .. int(now + LONGEST), '+inf', 'LIMIT', '0', int(LOOK - #over))
   for _, member in ipairs(ahead) do over[#over + 1] = member end
 end
-if not reader then
-  if is_full(tonumber(ARGV.readers_at_most)) then return { 'full' } end
+if not it then
+  if reports.is_full(tonumber(ARGV.readers_at_most)) then return { 'full' } end
   if ARGV.listed == '' then return { 'new' } end
   local from = behind
   if ARGV.from ~= 'now' then from = math.max(ledger.base, behind - tonumber(ARGV.ledger_max)) end
-  reader = new_reader(ARGV.reader, from)
+  it = reports.new_reader(ARGV.reader, from)
   ledger.readers = ledger.readers + 1
-  keep_reports()
+  reports.keep()
 end
 -- What there was is counted with the next entry; nothing can be handed out before.
 if ledger.vanished then return { 'ok', '', '0' } end
@@ -47,7 +48,7 @@ local texts = {}
 local function read_run(from, to)
   from = math.max(from, ledger.base)
   if to < from then return end
-  for n, text in ipairs(call('LRANGE', LEDGER, int(from - ledger.base), int(to - ledger.base))) do
+  for n, text in ipairs(call('LRANGE', KEYS.ledger, int(from - ledger.base), int(to - ledger.base))) do
     texts[from + n - 1] = text
   end
 end
@@ -77,8 +78,8 @@ end
 if from then read_run(from, last) end
 for _, member in ipairs(over) do
   if taken >= most then break end
-  local number, tried = tonumber(member), tonumber(call('HGET', TRIES, member) or '1')
-  local text = call('HGET', AGAIN, member) or texts[number] or entry_at(number)
+  local number, tried = tonumber(member), tonumber(call('HGET', KEYS.tries, member) or '1')
+  local text = call('HGET', KEYS.again, member) or texts[number] or reports.entry_at(number)
   if text and tried < attempts_most then
     tries[#tries + 1] = member
     tries[#tries + 1] = int(tried + 1)
@@ -87,34 +88,34 @@ for _, member in ipairs(over) do
     gone[#gone + 1] = member
     if text then
       local reason = 'handed out ' .. int(tried) .. ' times and never acknowledged'
-      bury(reader, number, text, tried, reason, tonumber(ARGV.dead_letters))
+      reader.bury(it, number, text, tried, reason, tonumber(ARGV.dead_letters))
     end
   end
 end
 
 -- Then those that nobody was given yet.
-if taken < most and reader.handed < behind then
-  local first = reader.handed - ledger.base
-  local more = call('LRANGE', LEDGER, int(first), int(first + most - taken - 1))
+if taken < most and it.handed < behind then
+  local first = it.handed - ledger.base
+  local more = call('LRANGE', KEYS.ledger, int(first), int(first + most - taken - 1))
   for n, text in ipairs(more) do
-    local number = reader.handed + n - 1
-    local member = padded(number)
+    local number = it.handed + n - 1
+    local member = reports.padded(number)
     pending[#pending + 1] = member
     pending[#pending + 1] = member
     hand(member, number, 1, text)
   end
-  reader.handed = reader.handed + #more
+  it.handed = it.handed + #more
 end
 
-in_parts('ZREM', PENDING, gone)
-in_parts('ZREM', LEASES, gone)
-in_parts('HDEL', TRIES, gone)
-in_parts('HDEL', AGAIN, gone)
-in_parts('ZADD', PENDING, pending)
-in_parts('ZADD', LEASES, leases)
-in_parts('HSET', TRIES, tries)
-keep_group(reader)
-local first = tonumber(call('ZRANGE', LEASES, '0', '0', 'WITHSCORES')[2])
+reader.call_in_parts('ZREM', KEYS.pending, gone)
+reader.call_in_parts('ZREM', KEYS.leases, gone)
+reader.call_in_parts('HDEL', KEYS.tries, gone)
+reader.call_in_parts('HDEL', KEYS.again, gone)
+reader.call_in_parts('ZADD', KEYS.pending, pending)
+reader.call_in_parts('ZADD', KEYS.leases, leases)
+reader.call_in_parts('HSET', KEYS.tries, tries)
+reader.keep_group(it)
+local first = tonumber(call('ZRANGE', KEYS.leases, '0', '0', 'WITHSCORES')[2])
 if first then answer[2] = int(math.max(first - now, 0)) end
-answer[3] = int(lost_letters)
+answer[3] = int(reader.lost_letters)
 return answer

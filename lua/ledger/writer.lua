@@ -1,4 +1,4 @@
--- writer: appends to the feed's ledger what happened. ledger/ledger says how a ledger is stored.
+-- writer: appends to the feed's ledger what happened. ledger/stored says how a ledger is stored.
 --
 -- Of ARGV
 --   hooks_version  is that of the set of webhooks of all feeds that the caller knows

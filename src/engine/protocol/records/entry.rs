@@ -7,7 +7,7 @@ use crate::domain::json::push_string;
 use crate::domain::{Cursor, Delta, DropId, Entry, EntryStatus, Gift, Millis, RowId, Trace, trace};
 use crate::engine::record::Records;
 
-/// An entry of a feed's ledger (`lua/ledger/ledger.lua`).
+/// An entry of a feed's ledger (`lua/ledger/stored.lua`).
 #[derive(Deserialize)]
 struct LedgerEntry<'a> {
     #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! Reports: ledgers of feeds and their readers, in Redis (`lua/ledger/ledger.lua` says how they are stored).
+//! Reports: ledgers of feeds and their readers, in Redis (`lua/ledger/stored.lua` says how they are stored).
 
 pub mod attach;
 pub mod groups;

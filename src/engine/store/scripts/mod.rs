@@ -50,7 +50,7 @@ macro_rules! part {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
-pub const MODULES: [Part; 27] = [
+pub const MODULES: [Part; 29] = [
     part!("clock", "clock"),
     part!("feed/policies", "policies"),
     part!("feed/list", "list"),
@@ -75,14 +75,10 @@ pub const MODULES: [Part; 27] = [
     part!("due/schedule", "schedule"),
     part!("ledger/writer", "ledger"),
     part!("ledger/room", "room"),
-    // Texts that share their locals with others, as long as some scripts have them in front of their own.
-    Part {
-        text: concat!(
-            include_str!("../../../../lua/ledger/ledger.lua"),
-            "return { ledger_of = ledger_of, ledger_mourn = ledger_mourn, reports_of = reports_of, entry_time = entry_time,\n  bisect = bisect }\n"
-        ),
-        ..part!("ledger/ledger", "stored")
-    },
+    part!("ledger/stored", "stored"),
+    part!("ledger/reports", "reports"),
+    part!("ledger/reader", "reader"),
+    // Texts that share their locals, until totals are kept in another way.
     Part {
         text: concat!(
             include_str!("../../../../lua/totals/counting.lua"),
@@ -103,12 +99,6 @@ pub const MODULES: [Part; 27] = [
     },
 ];
 
-/// How ledgers are stored: for scripts that append to them, and for those of their readers.
-pub const LEDGER: Part = part!("ledger/ledger");
-
-/// What stands in front of scripts of ledgers' readers, behind [`LEDGER`].
-pub const REPORT: Part = part!("ledger/reader");
-
 /// What [`TALLY_STATE`] and the texts behind it expect as locals.
 pub const TALLY_NAMES: Part = part!("totals/names");
 
@@ -128,8 +118,7 @@ pub const TALLY_RANKS: Part = part!("totals/ranks");
 pub const TALLY_FOLD: Part = part!("totals/fold");
 
 /// Every part there is.
-pub const PARTS: [Part; 8] =
-    [LEDGER, REPORT, TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
+pub const PARTS: [Part; 6] = [TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
 
 impl Part {
     /// The module's name.
@@ -257,17 +246,17 @@ script!(DUE_ASIDE, "due_aside", "due/aside", false);
 script!(DUE_REGISTER, "due_register", "due/register", true);
 script!(DUE_TURNS, "due_turns", "due/turns", false);
 script!(DUE_REWIND, "due_rewind", "due/rewind", false);
-script!(REPORT_TAKE, "report_take", "ledger/take", [LEDGER, REPORT], false);
-script!(REPORT_SETTLE, "report_settle", "ledger/settle", [LEDGER, REPORT], true);
-script!(REPORT_VIEW, "report_view", "ledger/view", [LEDGER, REPORT], false);
-script!(REPORT_ENTRY, "report_entry", "ledger/entry", [LEDGER, REPORT], false);
-script!(REPORT_SEEK, "report_seek", "ledger/seek", [LEDGER, REPORT], true);
-script!(REPORT_READ, "report_read", "ledger/read", [LEDGER, REPORT], false);
-script!(REPORT_FORGET, "report_forget", "ledger/forget", [LEDGER, REPORT], true);
-script!(REPORT_REPLAY, "report_replay", "ledger/replay", [LEDGER, REPORT], true);
-script!(REPORT_HOOK, "report_hook", "ledger/hook", [LEDGER, REPORT], true);
-script!(REPORT_ATTACH, "report_attach", "ledger/attach", [LEDGER, REPORT], false);
-script!(REPORT_JOB, "report_job", "ledger/job", [LEDGER, REPORT], false);
+script!(REPORT_TAKE, "report_take", "ledger/take", false);
+script!(REPORT_SETTLE, "report_settle", "ledger/settle", true);
+script!(REPORT_VIEW, "report_view", "ledger/view", false);
+script!(REPORT_ENTRY, "report_entry", "ledger/entry", false);
+script!(REPORT_SEEK, "report_seek", "ledger/seek", true);
+script!(REPORT_READ, "report_read", "ledger/read", false);
+script!(REPORT_FORGET, "report_forget", "ledger/forget", true);
+script!(REPORT_REPLAY, "report_replay", "ledger/replay", true);
+script!(REPORT_HOOK, "report_hook", "ledger/hook", true);
+script!(REPORT_ATTACH, "report_attach", "ledger/attach", false);
+script!(REPORT_JOB, "report_job", "ledger/job", false);
 script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", true);
 script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", false);
 

@@ -1,6 +1,5 @@
--- ledger: a feed's ledger and its readers, as they are stored; Rust puts this text in front of every script that
--- writes to them. The ledger is a LIST and no stream: entries are numbered without holes, those of one run are
--- one command, and the oldest are cut off with one.
+-- stored: a feed's ledger and its readers, as they are stored. The ledger is a LIST and no stream: entries are numbered without
+-- holes, those of one run are one command, and the oldest are cut off with one.
 --
 --   ledger   LIST of JSON, an entry per element, the oldest first:
 --            at, seq, type  when it happened, the feed's last change then, and what; these come first
@@ -35,15 +34,7 @@
 --   deaths:R   ZSET, a number that grows with every death -> number
 -- None of this expires with an idle feed.
 
--- Commands take a few thousand arguments at most.
-local function in_parts(command, key, all)
-  for from = 1, #all, 1000 do
-    redis.call(command, key, unpack(all, from, math.min(from + 999, #all)))
-  end
-end
-
--- When an entry happened, nothing where there is none; and at which change, 0 where that is unknown. One function: some scripts
--- are at Lua's limit of 200 locals.
+-- When an entry happened, nothing where there is none; and at which change, 0 where that is unknown.
 local function entry_time(text)
   local at, seq = string.match(text or '', '^{"at":(%d+),"seq":(%d+)')
   return tonumber(at or nil), tonumber(seq or nil) or 0
@@ -124,3 +115,8 @@ local function ledger_mourn(it, base, readers_key)
   it.start, it.base, it.limit, it.length, it.vanished = base, base, 0, 0, false
   return math.max(0, unread), kept
 end
+
+return {
+  ledger_of = ledger_of, ledger_mourn = ledger_mourn, reports_of = reports_of, lost_too = lost_too, entry_time = entry_time,
+  bisect = bisect,
+}
