@@ -57,7 +57,10 @@ local function take(n)
     return text and 'c' .. first .. '\n' .. text or 'c'
   end
   if count > stock.free() then return 's' .. int(stock.free()) end
-  local expires, sale = 0, '0 - -'
+  local it = {
+    fingerprint = ARGV.fingerprint[n], count = count, user_digest = user, made_at = now, user = ARGV.user[n], gifter = ARGV.gifter[n],
+    message = ARGV.message[n] ~= '' and ARGV.message[n] or nil,
+  }
   if later then
     local holds, earliest = unpaid_of(user)
     if holds >= stock.most then return 'h' .. int((earliest or now) - now) end
@@ -65,19 +68,17 @@ local function take(n)
       fresh[user] = {}
       redis.call('ZCARD', KEYS.holds) -- checks its type
     end
-    expires = math.min(now + stock.ttl, clock.MAX_TIME)
-    table.insert(fresh[user], expires)
+    it.expires_at = math.min(now + stock.ttl, clock.MAX_TIME)
+    table.insert(fresh[user], it.expires_at)
     stock.held = stock.held + count
-    stock.add_hold(expires, ARGV.units[n], user, id)
+    stock.add_hold(it.expires_at, ARGV.units[n], user, id)
   else
     stock.sold = stock.sold + count
-    sale = stock.sell(id, ARGV.units[n], ARGV.user[n], ARGV.message[n], ARGV.gifter[n], ARGV.trace[n])
+    stock.sell(id, it, ARGV.trace[n])
   end
   stock.stale = true
   stock.take_units(user, count, id)
-  local claim = ARGV.fingerprint[n] .. ' ' .. ARGV.units[n] .. ' ' .. user .. ' ' .. int(expires) .. ' ' .. feed.time .. ' ' .. sale .. '\n'
-    .. ARGV.user[n] .. '\n' .. ARGV.message[n] .. '\n'
-  stock.put_claim(id, claim)
+  local claim = stock.put_claim(id, it)
   -- A drop that sells out is announced there and then, not after the claims that come in the same call.
   if stock.must_announce() then stock.announce() end
   return 'n' .. claim

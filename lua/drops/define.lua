@@ -3,9 +3,8 @@
 -- KEYS list hist meta policy due drops ledger reports readers count tally parts left told shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at drop reminder spec gift most
---     spec: SPEC, as in drops/stock
---     gift: JSON
+--   registered ledger_bounds looked_at drop reminder spec most
+--     spec: as in drops/stock
 --     most: the most drops of a feed
 -- USES clock policies list feed ledger stock
 -- LATER doubt settle row rows room stored totals
@@ -19,19 +18,19 @@ if refusal then return refusal end
 stock.sweep()
 local answer = { '', 'm' }
 if not stock.has_more then
-  local total, taken = tonumber((string.match(ARGV.spec, stock.SPEC))), stock.is_there and stock.held + stock.sold
+  local total, taken = cjson.decode(ARGV.spec).total, stock.is_there and stock.held + stock.sold
   if not taken and redis.call('HLEN', KEYS.drops) >= tonumber(ARGV.most) then
     answer[2] = 'f'
   elseif not taken then
     stock.held, stock.sold, stock.announced_at, stock.stale = 0, 0, feed.now, true
-    stock.set_spec(ARGV.spec, ARGV.gift)
+    stock.set_spec(ARGV.spec)
     stock.announce()
     answer[2], answer[3] = 'n', stock.view()
   elseif total < taken then
     answer[2], answer[3] = 'b', feed.int(taken)
   else
-    if stock.spec ~= ARGV.spec or stock.gift ~= ARGV.gift then stock.stale = true end
-    stock.set_spec(ARGV.spec, ARGV.gift)
+    if stock.spec ~= ARGV.spec then stock.stale = true end
+    stock.set_spec(ARGV.spec)
     answer[2], answer[3] = 'c', stock.view()
   end
 end

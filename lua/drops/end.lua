@@ -17,27 +17,16 @@
 local refusal = stock.refusal_at_start()
 if refusal then return refusal end
 
--- The buyer as totals/count has one, "r USER" or "- USER": the id out of the JSON that the claim keeps.
-local ESCAPES = { b = '\b', f = '\f', n = '\n', r = '\r', t = '\t' }
-local function gifter_of(person)
-  local id = string.gsub(string.match(person, '^{"id":"(.-)","name":') or '', '\\(.)(%x?%x?%x?%x?)', function(c, hex)
-    if c == 'u' then return string.char(tonumber(hex, 16) % 256) end
-    return (ESCAPES[c] or c) .. hex
-  end)
-  return (string.find(person, ',"anonymous":true}', 1, true) and '- ' or 'r ') .. id
-end
-
 stock.sweep()
 
 -- Ends the hold: what is answered. Nothing is written yet.
 local function end_hold()
   local id = ARGV.claim
   local known = stock.is_there and stock.claim_of(id)
-  local print, count, user, expires, made, row_id, person, message =
-    string.match(known or '', '^(%x+) (%d+) (%S+) (%d+) (%d+) %d+ %S+ (%S+)\n([^\n]*)\n([^\n]*)\n$')
-  if not print or expires == '0' then return 'u' end
-  if row_id ~= '-' then return ARGV.how == 'confirm' and 'a' .. known or 'e' end
-  local ends_at = tonumber(expires)
+  local it = known and stock.read_claim(known)
+  if not it or not it.expires_at then return 'u' end
+  if it.sale then return ARGV.how == 'confirm' and 'a' .. known or 'e' end
+  local ends_at, count, user = it.expires_at, feed.int(it.count), it.user_digest
   local is_unpaid = ends_at > feed.now and redis.call('ZSCORE', KEYS.holds, 'h ' .. count .. ' ' .. user .. ' ' .. id)
   if not is_unpaid then return 'e' end
   if ARGV.how == 'cancel' then
@@ -45,11 +34,9 @@ local function end_hold()
     return 'n' .. known
   end
   stock.take_out(ends_at, count, user, id)
-  stock.sold = stock.sold + tonumber(count)
-  local sale = stock.sell(id, count, person, message, gifter_of(person), ARGV.trace, true)
-  local claim = print .. ' ' .. count .. ' ' .. user .. ' ' .. expires .. ' ' .. made .. ' ' .. sale .. '\n' .. person .. '\n' .. message .. '\n'
-  stock.put_claim(id, claim)
-  return 'n' .. claim
+  stock.sold = stock.sold + it.count
+  stock.sell(id, it, ARGV.trace, true)
+  return 'n' .. stock.put_claim(id, it)
 end
 
 local answer = end_hold()

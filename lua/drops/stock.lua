@@ -1,15 +1,18 @@
 -- stock: what a drop has and has sold, who holds units, and when watchers are notified of that. The same rules as the domain's Stock.
 --
 -- What the drops of a feed are made of, none of which ever expires by itself:
---   drops   HASH, drop -> "HELD SOLD SAID ANNOUNCED_AT STALE SOONEST|- SPEC", newline, gift, newline
---           SPEC: TOTAL PER_USER HOLD_TTL MAX_HOLDS OPENS|- CLOSES|-
---   shown   HASH, drop -> what was announced, as a change of kind drop has it:
---           "DROP PHASE FREE HELD SOLD SPEC", newline, gift, newline
+--   drops   HASH, drop -> JSON:
+--           held, sold    units
+--           said, announced_at, stale  the phase that watchers know, since when, and whether something changed since
+--           soonest       when the first hold ends, or is forgotten; missing without holds
+--           spec          total, per_user, hold_ttl_ms, max_holds_per_user, opens_at and closes_at where it opens and closes, and at
+--                         the end gift
+--   shown   HASH, drop -> what was announced, as a change of kind drop has it: {"drop","phase","free","held","sold","spec"}
 --   unpaid  ZSET, every score 0: "USER EXPIRES DROP~CLAIM COUNT" of each live hold, EXPIRES with 16
 --           digits, so that a user's holds are a range by lex. What is over may still be there.
 -- and of one drop:
---   claims  HASH, claim -> "FINGERPRINT COUNT USER EXPIRES MADE SEQ EPOCH|- ROW|-", newline, user, newline, message,
---           newline. MADE: when it was claimed. EXPIRES 0: paid at once. With a row it is sold. Ended holds stay for a while.
+--   claims  HASH, claim -> JSON: fingerprint, count, user_digest; expires_at of a hold; made_at; sale once it is sold, with seq, epoch
+--           and row; message; and at the end user. Ended holds stay for a while
 --   holds   ZSET: "h COUNT USER CLAIM" by the end of the hold, while it is unpaid; then, when it was not
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
 --           time is not over: whoever takes the h out is the only one
@@ -29,7 +32,6 @@ local DROP, REMINDER, LOOKED_AT = ARGV.drop, tonumber(ARGV.reminder), tonumber(A
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 -- ANNOUNCE_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
 local ANNOUNCE_EVERY, SWEEP, FIRSTS = 600, 1000, 16
-local SPEC = '^(%d+) (%d+) (%d+) (%d+) (%S+) (%S+)$'
 
 -- Whether the feed counts something, or is to begin to.
 local is_counted = STRINGS.count or #policies.defaults.totals > 0
@@ -41,23 +43,26 @@ local new_holds, new_unpaid = stock.new_holds, {} -- members that are new
 local units, claims, touched_units, touched_claims = {}, {}, {}, {}
 local announced = false
 
--- Gives the drop this spec and gift.
-local function set_spec(spec, gift)
-  local total, per_user, ttl, most, opens, closes = match(spec, SPEC)
-  stock.is_there, stock.spec, stock.gift = true, spec, gift
-  stock.total, stock.per_user, stock.ttl, stock.most = tonumber(total), tonumber(per_user), tonumber(ttl), tonumber(most)
-  stock.opens, stock.closes = tonumber(opens), tonumber(closes)
+-- The last member of a record, as text: everything behind its name up to the brace that ends the record.
+local function last_member(text, name)
+  local _, at = string.find(text, ',"' .. name .. '":', 1, true)
+  return string.sub(text, at + 1, -2)
+end
+
+-- Gives the drop this spec.
+local function set_spec(text)
+  local spec = cjson.decode(text)
+  stock.is_there, stock.spec, stock.gift = true, text, last_member(text, 'gift')
+  stock.total, stock.per_user, stock.ttl, stock.most = spec.total, spec.per_user, spec.hold_ttl_ms, spec.max_holds_per_user
+  stock.opens, stock.closes = spec.opens_at, spec.closes_at
 end
 
 local stock_text = call('HGET', KEYS.drops, DROP)
-do
-  local held, sold, said, announced_at, stale, soonest, spec, gift =
-    match(stock_text or '', '^(%d+) (%d+) (%S+) (%d+) (%d) (%S+) ([^\n]+)\n([^\n]*)\n$')
-  if held and match(spec, SPEC) then
-    stock.held, stock.sold, stock.said, stock.announced_at = tonumber(held), tonumber(sold), said, tonumber(announced_at)
-    stock.stale, stock.soonest = stale == '1', tonumber(soonest)
-    set_spec(spec, gift)
-  end
+if stock_text then
+  local it = cjson.decode(stock_text)
+  stock.held, stock.sold, stock.said, stock.announced_at = it.held, it.sold, it.said, it.announced_at
+  stock.stale, stock.soonest = it.stale, it.soonest
+  set_spec(last_member(stock_text, 'spec'))
 end
 
 local function free()
@@ -71,8 +76,8 @@ local function phase()
 end
 
 local function view()
-  return DROP .. ' ' .. phase() .. ' ' .. int(free()) .. ' ' .. int(stock.held) .. ' ' .. int(stock.sold) .. ' '
-    .. stock.spec .. '\n' .. stock.gift .. '\n'
+  return format('{"drop":"%s","phase":"%s","free":%d,"held":%d,"sold":%d,"spec":', DROP, phase(), free(), stock.held, stock.sold)
+    .. stock.spec .. '}'
 end
 
 local function heed(at)
@@ -99,8 +104,25 @@ local function claim_of(id)
   return claims[id]
 end
 
-local function put_claim(id, text)
+-- What a claim says; its user and its message as JSON.
+local function read_claim(record)
+  local it = cjson.decode(record)
+  local text = it.message
+  it.message = text and cjson.encode(text)
+  it.gifter = (it.user.anonymous and '- ' or 'r ') .. it.user.id
+  it.user = last_member(record, 'user')
+  return it
+end
+
+-- Keeps a claim, and returns its text.
+local function put_claim(id, it)
+  local sale = it.sale
+  local text = '{"fingerprint":"' .. it.fingerprint .. '","count":' .. int(it.count) .. ',"user_digest":"' .. it.user_digest .. '"'
+    .. (it.expires_at and ',"expires_at":' .. int(it.expires_at) or '') .. ',"made_at":' .. int(it.made_at)
+    .. (sale and ',"sale":{"seq":' .. int(sale.seq) .. ',"epoch":"' .. sale.epoch .. '","row":"' .. sale.row .. '"}' or '')
+    .. (it.message and ',"message":' .. it.message or '') .. ',"user":' .. it.user .. '}'
   claims[id], touched_claims[id] = text, true
+  return text
 end
 
 local function take_units(user, count, claim)
@@ -185,8 +207,7 @@ end
 local function announce()
   stock.said, stock.announced_at, stock.stale, announced = phase(), now, false, true
   feed.next_seq()
-  local text = view()
-  feed.record('drop', ',"text":' .. cjson.encode(text))
+  feed.record('drop', ',"drop":' .. view())
 end
 
 -- When the drop's clock strikes next, after everything that is due now was done.
@@ -206,20 +227,21 @@ local function strikes_next()
   return soonest
 end
 
--- The row of a sale, which is its own: it takes no lock and follows no combo. Also its entry in the ledger. Where a host
--- reviews what is said, a sale shows without its message. `held` where its units were held before.
-local function sell(claim, count, user, message, gifter, trace, held)
+-- The claim of this id, `it`, is sold: its row, which is its own, takes no lock and follows no combo. Also its entry in the ledger.
+-- Where a host reviews what is said, a sale shows without its message. `held` where its units were held before.
+local function sell(claim, it, trace, held)
   if feed.is_unsettled then LATER.settle.apply() end
-  local shown = policy.review == 'off' and message ~= '' and ',"message":' .. message or ''
+  local user, count, message = it.user, int(it.count), it.message and ',"message":' .. it.message or ''
+  local shown = policy.review == 'off' and message or ''
   local id = list.add('"count":' .. count .. shown .. ',"test":false,"drop":"' .. DROP .. '","left":' .. int(free()) .. ',"user":' .. user
     .. ',"gift":' .. stock.gift)
   -- The ledger has the id as it was sent, without a viewer's namespace.
   ledger.append('sold', id, '"given":{"units":' .. count .. '},"drop":"' .. DROP .. '",'
     .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')
     .. '"gift":{"id":"' .. match(claim, '[^~]+$') .. '","user":' .. user .. ',"gift":' .. stock.gift .. ',"count":' .. count
-    .. (message ~= '' and ',"message":' .. message or '') .. '}')
-  if is_counted then LATER.totals.count_sale(count, gifter, user, id) end
-  return feed.seq_text .. ' ' .. feed.epoch .. ' ' .. id
+    .. message .. '}')
+  if is_counted then LATER.totals.count_sale(count, it.gifter, user, id) end
+  it.sale = { seq = feed.seq, epoch = feed.epoch, row = id }
 end
 
 -- Whether a node will look at the feed by then, or a quarter of a second later. Every
@@ -228,6 +250,13 @@ end
 local function is_looked_at(by)
   local first = tonumber(call('ZRANGE', KEYS.due, '0', '0', 'WITHSCORES')[2])
   return first and first <= by or LOOKED_AT and now < LOOKED_AT and LOOKED_AT <= by + 250
+end
+
+-- The drop as it is stored.
+local function record()
+  return format('{"held":%d,"sold":%d,"said":"%s","announced_at":%d', stock.held, stock.sold, stock.said, stock.announced_at)
+    .. (stock.stale and ',"stale":true' or '') .. (stock.soonest and ',"soonest":' .. int(stock.soonest) or '')
+    .. ',"spec":' .. stock.spec .. '}'
 end
 
 -- Notifies watchers if that is due, and writes everything. Returns the refusal if there is one; then nothing was written.
@@ -239,16 +268,12 @@ local function finish()
   end
   if announced then call('HLEN', KEYS.shown) end
   if #paid > 0 then call('ZCARD', KEYS.unpaid) end
+  local text = stock.is_there and record() or stock_text
   local refused = is_counted and LATER.totals.refusal() or ledger.refusal()
   if refused then return refused end
   feed.commit()
-  if stock.is_there then
-    local text = int(stock.held) .. ' ' .. int(stock.sold) .. ' ' .. stock.said .. ' ' .. int(stock.announced_at) .. ' '
-      .. (stock.stale and '1' or '0') .. ' ' .. (stock.soonest and int(stock.soonest) or '-') .. ' '
-      .. stock.spec .. '\n' .. stock.gift .. '\n'
-    if text ~= stock_text then call('HSET', KEYS.drops, DROP, text) end
-    if announced then call('HSET', KEYS.shown, DROP, view()) end
-  end
+  if text ~= stock_text then call('HSET', KEYS.drops, DROP, text) end
+  if announced then call('HSET', KEYS.shown, DROP, view()) end
   local in_parts = feed.call_in_parts
   in_parts('ZREM', KEYS.holds, ended)
   in_parts('ZREM', KEYS.unpaid, paid)
@@ -286,8 +311,9 @@ local function refusal_at_start()
 end
 
 stock.set_spec, stock.free, stock.phase, stock.view, stock.units_of = set_spec, free, phase, view, units_of
-stock.claim_of, stock.put_claim, stock.take_units, stock.unpaid_member = claim_of, put_claim, take_units, unpaid_member
+stock.claim_of, stock.read_claim, stock.put_claim = claim_of, read_claim, put_claim
+stock.take_units, stock.unpaid_member = take_units, unpaid_member
 stock.take_out, stock.end_hold, stock.sweep, stock.must_announce, stock.announce = take_out, end_hold, sweep, must_announce, announce
 stock.sell, stock.finish, stock.refusal_at_start = sell, finish, refusal_at_start
-stock.add_hold, stock.padded, stock.SPEC, stock.SWEEP, stock.ended, stock.paid = add_hold, padded, SPEC, SWEEP, ended, paid
+stock.add_hold, stock.padded, stock.SWEEP, stock.ended, stock.paid = add_hold, padded, SWEEP, ended, paid
 return stock

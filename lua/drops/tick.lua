@@ -21,17 +21,18 @@ local TOLERATED_MS = 1000
 local function rewind()
   if not stock.is_there then return end
   if stock.announced_at > now then stock.announced_at, stock.stale = now, true end
-  local last = redis.call('ZRANGE', KEYS.holds, '+inf', '(' .. int(now + TOLERATED_MS + stock.ttl), 'BYSCORE', 'REV', 'LIMIT', '0', int(stock.SWEEP))
+  local later_than = '(' .. int(now + TOLERATED_MS + stock.ttl)
+  local last = redis.call('ZRANGE', KEYS.holds, '+inf', later_than, 'BYSCORE', 'REV', 'LIMIT', '0', int(stock.SWEEP))
   for _, member in ipairs(last) do
     local count, user, claim = string.match(member, '^h (%d+) (%S+) (%S+)$')
-    local print, expires, made, rest =
-      string.match(claim and stock.claim_of(claim) or '', '^(%x+ %d+ %S+ )(%d+) (%d+)( .*)$')
-    if made and tonumber(made) > now + TOLERATED_MS then
-      local ends_at = now + expires - made
+    local text = claim and stock.claim_of(claim)
+    local it = text and stock.read_claim(text)
+    if it and it.expires_at and it.made_at > now + TOLERATED_MS then
       stock.ended[#stock.ended + 1] = member
-      stock.paid[#stock.paid + 1] = stock.unpaid_member(user, expires, count, claim)
-      stock.add_hold(ends_at, count, user, claim)
-      stock.put_claim(claim, print .. int(ends_at) .. ' ' .. feed.time .. rest)
+      stock.paid[#stock.paid + 1] = stock.unpaid_member(user, it.expires_at, count, claim)
+      it.expires_at, it.made_at = now + it.expires_at - it.made_at, now
+      stock.add_hold(it.expires_at, count, user, claim)
+      stock.put_claim(claim, it)
     end
   end
   stock.has_more = stock.has_more or #stock.new_holds == 2 * stock.SWEEP

@@ -19,7 +19,7 @@ use crate::domain::{
     DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
 };
 use crate::engine::EngineError;
-use crate::engine::record::SpecNumbers;
+use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
 
 /// Holds of one user in one answer.
 const HOLDS: usize = 1000;
@@ -106,7 +106,7 @@ impl DropStock {
         now: Millis,
     ) -> Result<Defined, Fault> {
         let own = |call: &mut Call| {
-            call.arg("spec", SpecNumbers(spec)).arg("gift", &spec.gift).arg("most", MAX_DROPS);
+            call.arg("spec", drop_spec(spec)).arg("most", MAX_DROPS);
         };
         let reply = self.run(&scripts::DROP_DEFINE, feed, drop, now, own).await?;
         Ok(match reply.text(0)? {
@@ -135,7 +135,7 @@ impl DropStock {
         let mut views = Vec::with_capacity(kept.len());
         for ((name, text), strikes) in kept.iter().zip(clocks) {
             if strikes.is_none_or(|at| at > now.0 as f64) {
-                views.push(at_rest(name, text)?);
+                views.push(read_drop_at_rest(name, text).ok_or(Garbled("a drop"))?);
             } else {
                 let name = name.parse().map_err(|_| Garbled("a drop's name"))?;
                 views.extend(self.tick(feed, &name, now).await?.view);
@@ -268,19 +268,6 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
     ]
 }
 
-/// How a drop stands by what `drops` has of it, as long as its clock has not struck: until then nothing of it is over, and its
-/// phase is the one that watchers know, but for units that came back.
-fn at_rest(name: &str, text: &str) -> Result<DropView, Garbled> {
-    const WHAT: Garbled = Garbled("a drop");
-    let words: Vec<&str> = text.splitn(7, ' ').collect();
-    let [held, sold, phase, _, _, _, spec] = words[..] else { return Err(WHAT) };
-    let count = |text: &str| text.parse::<u64>().map_err(|_| WHAT);
-    let total = count(spec.split(' ').next().unwrap_or_default())?;
-    let free = total.checked_sub(count(held)? + count(sold)?).ok_or(WHAT)?;
-    let phase = if phase == "sold_out" && free > 0 { "open" } else { phase };
-    wire::view(&format!("{name} {phase} {free} {held} {sold} {spec}"))
-}
-
 fn split(text: &str) -> Result<(char, &str), Garbled> {
     let mut rest = text.chars();
     let kind = rest.next().ok_or(Garbled("an answer about a drop"))?;
@@ -313,23 +300,10 @@ impl Filled {
 }
 
 fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
-    const WHAT: Garbled = Garbled("a claim");
-    let head = text.split('\n').next().ok_or(WHAT)?;
-    let [fingerprint, count, _, expires, _, seq, epoch, row] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(WHAT);
-    };
-    let count = count.parse().map_err(|_| WHAT)?;
-    let expires: i64 = expires.parse().map_err(|_| WHAT)?;
-    let sale = match row {
-        "-" => None,
-        row => {
-            let epoch = epoch.parse().map_err(|_| WHAT)?;
-            let at = Position { epoch, seq: seq.parse().map_err(|_| WHAT)? };
-            Some(Sale { at, row: row.parse().map_err(|_| WHAT)? })
-        }
-    };
-    let expires = (expires > 0).then_some(Millis(expires));
-    Ok(Filled { claim, fingerprint: fingerprint.to_owned(), count, expires, sale })
+    let it: StoredClaim = serde_json::from_str(text).map_err(|_| Garbled("a claim"))?;
+    let sale = it.sale.map(|sale| Sale { at: Position { epoch: sale.epoch, seq: sale.seq }, row: sale.row });
+    let expires = it.expires_at.map(Millis);
+    Ok(Filled { claim, fingerprint: it.fingerprint, count: it.count, expires, sale })
 }
 
 /// What `feed_drop_claim` says to one claim.

@@ -13,7 +13,6 @@ use crate::domain::{
 };
 use crate::engine::EngineError;
 use crate::engine::protocol::records::{self, FeedMeta, GiftReceipt, Message, entry_members, gift_body};
-use crate::engine::record::Records;
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,7 +98,7 @@ pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
 
 /// A drop as scripts hand it out.
 pub(super) fn view(text: &str) -> Read<DropView> {
-    Records::new(text).drop().ok_or(Garbled("a drop"))
+    records::read_announced_drop(text).ok_or(Garbled("a drop"))
 }
 
 /// A change as `hist` holds it.

@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use std::sync::Arc;
 
+use super::drops::AnnouncedDrop;
 use super::row::StoredRow;
 use crate::domain::{Action, Change, Control, Epoch, Op, RemoveReason, RowId, Tag};
 use crate::engine::record::Records;
@@ -17,6 +18,8 @@ struct StoredChange<'a> {
     #[serde(borrow)]
     row: Option<StoredRow<'a>>,
     id: Option<RowId>,
+    #[serde(borrow)]
+    drop: Option<AnnouncedDrop<'a>>,
     #[serde(borrow)]
     action: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -45,7 +48,7 @@ pub fn read_change(epoch: &Epoch, text: &str) -> Option<Change> {
         StoredOp::Update => Op::Update(Arc::new(it.row?.row()?)),
         StoredOp::Retracted => Op::Remove { row: it.id?, reason: RemoveReason::Retracted },
         StoredOp::Expired => Op::Remove { row: it.id?, reason: RemoveReason::Expired },
-        StoredOp::Drop => Op::Drop(Arc::new(Records::new(&it.text?).drop()?)),
+        StoredOp::Drop => Op::Drop(Arc::new(it.drop?.view()?)),
         StoredOp::Control => Op::Control(Control { action: Action::of(&it.action?)?, row: it.id }),
         StoredOp::Totals => Op::Totals(Records::new(&it.text?).periods()?),
         StoredOp::Goal => {

@@ -2,6 +2,7 @@
 //! members. Members that nobody knows are passed over, so that one can be added without a new form.
 
 mod change;
+mod drops;
 mod entry;
 mod meta;
 mod receipt;
@@ -9,6 +10,7 @@ mod row;
 mod waiting;
 
 pub use change::{Message, read_change, read_message};
+pub use drops::{StoredClaim, drop_spec, read_announced_drop, read_drop_at_rest};
 pub use entry::{entry_members, read_entry};
 pub use meta::FeedMeta;
 pub use receipt::{GiftReceipt, ReceiptStatus};

@@ -166,12 +166,12 @@ impl<'a> Plan<'a> {
 
     /// A feed's state (`lua/feed/feed.lua`) in a new epoch: none of its changes leads there, and it began with the move.
     fn meta(&self, text: &str) -> Option<String> {
-        let mut words: Vec<&str> = text.split(' ').collect();
-        let [epoch, seq, _, covered, .., changed] = &mut words[..] else { return None };
-        let new = epoch_at(self.epochs.at, epoch) + &self.epochs.life;
-        let at = self.epochs.at.0.to_string();
-        (*covered, *epoch, *changed) = (*seq, &new, &at);
-        Some(words.join(" "))
+        let mut meta: Map<String, Value> = serde_json::from_str(text).ok()?;
+        let epoch = epoch_at(self.epochs.at, meta.get("epoch")?.as_str()?) + &self.epochs.life;
+        let seq = meta.get("seq")?.clone();
+        let new = [("epoch", epoch.into()), ("covered", seq), ("changed", self.epochs.at.0.into())];
+        meta.extend(new.map(|(name, value)| (name.to_owned(), value)));
+        serde_json::to_string(&meta).ok()
     }
 }
 
