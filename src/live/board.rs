@@ -307,7 +307,10 @@ impl Board {
     /// folded forward: it gets one newer snapshot that says what it skipped.
     pub fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> Due {
         let mut state = self.locked();
-        if cursor.generation == state.generation && cursor.at.seq >= state.list.at.seq {
+        // A watcher that came from another node may be ahead of a list that was read a moment earlier. It waits: it has seen more, and
+        // is never shown less.
+        let is_ahead = cursor.at.epoch == state.list.at.epoch && cursor.at.seq > state.list.at.seq;
+        if is_ahead || cursor.generation == state.generation && cursor.at.seq >= state.list.at.seq {
             return Due::Nothing;
         }
         let ring = match joined {

@@ -129,6 +129,23 @@ impl Client {
     }
 }
 
+#[test]
+fn a_watcher_that_has_seen_more_than_the_list_that_comes_waits_for_a_newer_one() {
+    let epoch: Epoch = "e".parse().unwrap();
+    let board = Board::new("f".parse().unwrap(), Arc::default());
+    let list = |seq| FeedList { at: Position { epoch: epoch.clone(), seq }, ..FeedList::default() };
+    board.replace(&list(5), CAPACITY);
+    // The store's history brought it to 8, which this node has not heard of.
+    let mut cursor = board.cursor(list(8).at);
+    for seq in [6, 7] {
+        board.replace(&list(seq), CAPACITY);
+        assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), Due::Nothing), "{seq}");
+    }
+    board.replace(&list(9), CAPACITY);
+    assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), Due::Snapshot(_)));
+    assert_eq!(cursor.at.seq, 9);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
