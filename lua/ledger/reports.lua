@@ -1,4 +1,4 @@
--- reports: a feed's ledger as it stands for those who read it, and which of them there are. See stored for how that is kept.
+-- reports: the state of a feed's ledger, and the readers that it has. The format of both is in ledger/stored.
 
 local call, match, sub = redis.call, string.match, string.sub
 

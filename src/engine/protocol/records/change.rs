@@ -1,7 +1,7 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Deserialize;
-use std::sync::Arc;
 
 use super::drops::AnnouncedDrop;
 use super::row::StoredRow;
@@ -63,7 +63,7 @@ pub fn read_change(epoch: &Epoch, text: &str) -> Option<Change> {
 /// What one call published.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The feed got another life, or lost its list.
+    /// The feed began a new epoch, or lost its list.
     pub lost: bool,
     /// In order.
     pub changes: Vec<Change>,
