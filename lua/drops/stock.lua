@@ -34,7 +34,7 @@ local CLOCK = format('%016d ', 0) .. 'd' .. DROP
 local ANNOUNCE_EVERY, SWEEP, FIRSTS = 600, 1000, 16
 
 -- Whether the feed counts something, or is to begin to.
-local is_counted = STRINGS.count or #policies.defaults.totals > 0
+local is_counted = STRINGS.totals or #policies.defaults.totals > 0
 -- is_there: the drop is defined; only then the other members have values. has_more: more holds are over than one call ends, so that
 -- nothing can be decided yet. new_holds: times and members that are new.
 local stock = { is_there = false, has_more = false, new_holds = {} }
@@ -109,7 +109,6 @@ local function read_claim(record)
   local it = cjson.decode(record)
   local text = it.message
   it.message = text and cjson.encode(text)
-  it.gifter = (it.user.anonymous and '- ' or 'r ') .. it.user.id
   it.user = last_member(record, 'user')
   return it
 end
@@ -240,7 +239,10 @@ local function sell(claim, it, trace, held)
     .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')
     .. '"gift":{"id":"' .. match(claim, '[^~]+$') .. '","user":' .. user .. ',"gift":' .. stock.gift .. ',"count":' .. count
     .. message .. '}')
-  if is_counted then LATER.totals.count_sale(count, it.gifter, user, id) end
+  if is_counted then
+    local gifter = cjson.decode(user)
+    LATER.counting.count({ units = it.count }, gifter.id, user, not gifter.anonymous, id)
+  end
   it.sale = { seq = feed.seq, epoch = feed.epoch, row = id }
 end
 
@@ -269,7 +271,7 @@ local function finish()
   if announced then call('HLEN', KEYS.shown) end
   if #paid > 0 then call('ZCARD', KEYS.unpaid) end
   local text = stock.is_there and record() or stock_text
-  local refused = is_counted and LATER.totals.refusal() or ledger.refusal()
+  local refused = is_counted and LATER.counting.refusal() or ledger.refusal()
   if refused then return refused end
   feed.commit()
   if text ~= stock_text then call('HSET', KEYS.drops, DROP, text) end
@@ -307,7 +309,7 @@ end
 
 -- The refusal that ends the call before anything is decided, if there is one.
 local function refusal_at_start()
-  return feed.refusal or is_counted and LATER.totals.refusal_at_start() or nil
+  return feed.refusal or is_counted and LATER.counting.refusal_at_start() or nil
 end
 
 stock.set_spec, stock.free, stock.phase, stock.view, stock.units_of = set_spec, free, phase, view, units_of

@@ -14,7 +14,14 @@
 
 local NOTHING = '{"units":0}'
 -- Whether the feed counts something, or is to begin to.
-local is_counted = STRINGS.count or #policies.defaults.totals > 0
+local is_counted = STRINGS.totals or #policies.defaults.totals > 0
+
+-- Counts the nth gift, which was given this; see counting. A frame that its combo did not grow by counts nothing.
+local function count_in_runs(n, row, is_ranked, given)
+  local sum = cjson.decode(given)
+  if ARGV.combo[n] ~= '' and sum.units == 0 and (sum.amount or 0) == 0 then return nil end
+  return LATER.counting.count(sum, ARGV.user[n], string.match(ARGV.body[n], ',"user":({.-}),"gift":{'), is_ranked, row)
+end
 
 -- Keeps what became of the nth gift, and returns its receipt. `decision` is that of a review. `id` is the row that shows the gift, nil
 -- if no row does. `count` is that of the row that it joined. `added` is what it added to its row, nil if the gift is taken back in
@@ -33,7 +40,7 @@ local function keep(n, status, decision, id, count, added, given)
   if added and given ~= added then rest = rest .. ',"given":' .. given end
   local number = ledger.append(status, id, '"given":' .. given .. ',' .. entry, status == 'suppressed' or status == 'denied')
   if is_counted and added then
-    local keep_until, counted = LATER.counting.count(n, status ~= 'suppressed' and id, id ~= nil, given)
+    local keep_until, counted = count_in_runs(n, status ~= 'suppressed' and id, id ~= nil and ARGV.ranked[n] == '1', given)
     if counted then
       rest = rest .. ',"keep_until":' .. feed.int(keep_until) .. ',"counted":' .. counted
       lifetime = keep_until - feed.now

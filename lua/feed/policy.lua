@@ -1,11 +1,10 @@
 -- policy: changes what is set for a feed. Another capacity trims at once and takes a seq (a reset),
 -- unless nobody wrote to the feed yet.
 --
--- KEYS list hist meta policy count
--- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel saw new counts
+-- KEYS list hist meta policy
+-- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel saw new
 --     saw: what `policy` held when the caller made the new one, "" for nothing
 --     new: what it is to hold; "" when nothing is set
---     counts: "" when totals, time_zone and points are as they were; else "1" when it sets totals, or "0"
 -- USES clock policies list feed
 -- LATER doubt settle row rows
 -- DATA writes
@@ -20,6 +19,4 @@ if feed.is_unsettled then LATER.settle.apply() end
 
 feed.commit()
 if ARGV.new ~= '' then redis.call('SET', KEYS.policy, ARGV.new) else redis.call('DEL', KEYS.policy) end
--- Whatever counts is settled anew before the next gift; who changed the policy does that right away.
-if ARGV.counts == '1' or ARGV.counts == '0' and STRINGS.count then redis.call('SET', KEYS.count, '?') end
 return { feed.position() }

@@ -16,7 +16,7 @@
 --       refunded    how much of its value was refunded
 --       retracted   true once it was taken back; then it has no added, given and counted
 --       test        true for a test, which has no entry
---       keep_until, counted  until when what it counted can be taken back, and that, as totals/count spells it
+--       keep_until, counted  until when what it counted can be taken back, and that (totals/counting, PART)
 --       entry       the number of its entry in the ledger
 --
 -- PX only removes what has run out, a minute later.
@@ -25,7 +25,7 @@ local MEMBERS = {
   'until', 'since', 'fingerprint', 'status', 'decision', 'due_at', 'row', 'count', 'epoch', 'seq', 'added', 'given', 'refunded',
   'retracted', 'test', 'keep_until', 'counted', 'entry',
 }
-local SUM = { 'units', 'amount', 'currency' }
+local OF_SUM = { 'runs', 'gifts', 'units', 'points', 'amount', 'currency', 'ranked', 'user' }
 
 local function read(text)
   return text and cjson.decode(text) or nil
@@ -44,7 +44,7 @@ local function write(it, members)
     if kind == 'number' then
       text = string.format('%d', value)
     elseif kind == 'table' then
-      text = write(value, SUM)
+      text = write(value, OF_SUM)
     elseif kind == 'string' then
       text = quoted(value)
     elseif value then

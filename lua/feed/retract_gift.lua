@@ -1,21 +1,21 @@
 -- retract_gift: takes one gift back by its id, or refunds a part of its value. What it added to its row leaves it, and a
 -- row of which nothing is left goes; a gift that waits is cancelled.
 --
--- KEYS list hist meta policy due later ledger reports readers count tally parts left told retracted id
+-- KEYS list hist meta policy due later ledger reports readers totals parts names announced retracted id
 --     id: of the gift
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at gift refunded reason
+--   registered ledger_bounds looked_at runs measures gift refunded reason
 --     gift: its id
 --     refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
 --     reason: as JSON, or ""
--- USES clock policies list feed ledger receipt totals retraction
--- LATER doubt settle row rows schedule room stored
+-- USES clock policies list feed ledger receipt retraction
+-- LATER doubt settle row rows schedule room stored counting runs notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed/review), and of a refund also for one
 --   that waits; "n" when it has no value; "a" and its value when that is less; or "0" when the id is not, or no longer,
 --   remembered with its part
--- REFUSES as ledger/writer and totals/count do
+-- REFUSES as ledger/writer and totals/counting do
 
 if feed.refusal then return feed.refusal end
 local int, now = feed.int, feed.now
@@ -84,18 +84,18 @@ local has_entry, is_seen = not it.test and not is_gone, false
 local gift = has_entry and retraction.find_gift(id, it.entry) or {}
 gift.id, gift.reason = id, ARGV.reason ~= '' and ARGV.reason or nil
 gift.given = lost and { units = 0, amount = lost, currency = given.currency } or given
-local row = LATER.row.find(row_id)
+local row, is_counted = LATER.row.find(row_id), STRINGS.totals and it.counted
 if row then
   gift.who = gift.who or LATER.row.giver(row)
   if (added.amount or 0) ~= 0 or added.units ~= 0 and not lost then is_seen = take_out(row) end
 end
 if lost then
-  it.counted = totals.take_value(it.counted, is_shown and row_id, lost)
-elseif not is_gone then
-  totals.take_gift(it.counted, is_shown and row_id)
+  if is_counted then it.counted = LATER.counting.take_value(it.counted, is_shown and row_id, lost) end
+elseif not is_gone and is_counted then
+  LATER.counting.take_gift(it.counted, is_shown and row_id)
 end
 if has_entry then retraction.append(lost and 'refunded' or 'retracted', row_id ~= '-' and row_id or nil, gift, not is_seen) end
-local refusal = totals.refusal() or ledger.refusal()
+local refusal = retraction.refusal()
 if refusal then return refusal end
 
 feed.commit()

@@ -1,14 +1,14 @@
 -- retract_user: takes every row of a user back, the oldest first.
 --
--- KEYS list hist meta policy due later ledger reports readers count tally parts left told retracted
+-- KEYS list hist meta policy due later ledger reports readers totals parts names announced retracted
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at begin
+--   registered ledger_bounds looked_at runs measures begin
 --     begin: how the user of such a row begins
--- USES clock policies list feed ledger totals retraction
--- LATER doubt settle row rows room stored
+-- USES clock policies list feed ledger retraction
+-- LATER doubt settle row rows room stored counting runs notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then how many there were
--- REFUSES as ledger/writer and totals/count do
+-- REFUSES as ledger/writer and totals/counting do
 
 if feed.refusal then return feed.refusal end
 if feed.is_unsettled then LATER.settle.apply() end
@@ -17,7 +17,7 @@ for n = #rows, 1, -1 do
   if string.find(rows[n].text, begin, 1, true) then theirs[#theirs + 1] = rows[n] end
 end
 retraction.take_rows(theirs)
-local refusal = totals.refusal() or ledger.refusal()
+local refusal = retraction.refusal()
 if refusal then return refusal end
 feed.commit()
 return { feed.position() .. ledger.news, feed.int(#theirs) }

@@ -90,13 +90,18 @@ local function take_rows(listed)
     LATER.rows.remove(one)
     feed.next_seq()
     feed.record('retracted', ',"id":"' .. id .. '"')
-    totals.take_row(id)
+    if STRINGS.totals then LATER.counting.take_row(id) end
     for _, gift in ipairs(rows[id]) do
       if not gift.is_gone then append('retracted', id, gift) end
     end
     whole[#whole + 1] = id
   end
   call('ZCARD', KEYS.retracted) -- checks its type
+end
+
+-- The refusal that ends the call, if there is one. Nothing is written yet.
+local function refusal()
+  return STRINGS.totals and LATER.counting.refusal() or ledger.refusal()
 end
 
 -- Whether this row was taken back whole.
@@ -114,4 +119,4 @@ feed.commits[#feed.commits + 1] = function()
   call('PEXPIRE', KEYS.retracted, int(kept))
 end
 
-return { append = append, find_gift = find_gift, take_rows = take_rows, is_retracted = is_retracted }
+return { append = append, find_gift = find_gift, take_rows = take_rows, is_retracted = is_retracted, refusal = refusal }

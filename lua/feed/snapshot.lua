@@ -1,7 +1,7 @@
 -- snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
 -- it writes nothing.
 --
--- KEYS list hist meta policy shown control told
+-- KEYS list hist meta policy shown control announced
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel
 -- USES clock policies list feed
 -- LATER doubt settle row rows
@@ -16,7 +16,7 @@ if feed.is_unsettled then LATER.settle.apply() end
 local rows = LATER.rows.all()
 local answer = { feed.position(), STRINGS.policy or '', STRINGS.control or '', feed.int(#rows) }
 for at, row in ipairs(rows) do answer[at + 4] = row.text end
-for _, key in ipairs({ KEYS.shown, KEYS.told }) do
+for _, key in ipairs({ KEYS.shown, KEYS.announced }) do
   for _, announced in ipairs(redis.call('HVALS', key)) do answer[#answer + 1] = announced end
 end
 feed.commit()

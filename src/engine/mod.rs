@@ -36,7 +36,6 @@ pub mod operation;
 pub mod presence;
 mod probe;
 pub mod protocol;
-pub mod record;
 mod redis;
 mod reports;
 mod requests;

@@ -78,8 +78,6 @@ export interface Leader {
   rank: number;
   user: { id: string; name: string; avatar?: string };
   score: number;
-  /** Since when they have this score. */
-  at: string;
 }
 
 export interface Goal {

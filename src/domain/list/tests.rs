@@ -135,7 +135,6 @@ fn told_totals(told: &Value) -> Vec<(Period, Option<Arc<PeriodView>>)> {
         let leaders = told["leaders"].as_object().into_iter().flatten().map(|(by, leaders)| {
             let leader = |told: &Value| Leader {
                 score: number(&told["score"]),
-                at: Millis::parse(text(&told["at"])).unwrap(),
                 user: told["user"].to_string().into(),
             };
             (Measure::of(by).unwrap(), leaders.as_array().unwrap().iter().map(leader).collect())

@@ -40,8 +40,8 @@ impl Measure {
     /// As stores spell it: a currency that is called like one of the words is another thing.
     pub fn code(&self) -> String {
         match self {
-            Measure::Points => "p".to_owned(),
-            Measure::Units => "u".to_owned(),
+            Measure::Points => "points".to_owned(),
+            Measure::Units => "units".to_owned(),
             Measure::Currency(currency) => format!("${currency}"),
         }
     }
@@ -49,8 +49,8 @@ impl Measure {
     /// Reads [`Measure::code`].
     pub fn of_code(code: &str) -> Option<Measure> {
         match code {
-            "p" => Some(Measure::Points),
-            "u" => Some(Measure::Units),
+            "points" => Some(Measure::Points),
+            "units" => Some(Measure::Units),
             _ => code.strip_prefix('$').map(|currency| Measure::Currency(currency.into())),
         }
     }

@@ -12,8 +12,6 @@ use crate::domain::{GoalId, Millis};
 pub struct Leader {
     /// What they gave, 1…2^53−1.
     pub score: u64,
-    /// Since when they have this score.
-    pub at: Millis,
     /// As the newest gift named them, as JSON.
     pub user: Arc<str>,
 }
@@ -66,12 +64,12 @@ impl PeriodView {
     }
 }
 
-/// Appends `[{"rank","user","score","at"},…]`.
+/// Appends `[{"rank","user","score"},…]`.
 fn push_leaders(out: &mut String, leaders: &[Leader]) {
     out.push('[');
-    for (n, Leader { score, at, user }) in leaders.iter().enumerate() {
+    for (n, Leader { score, user }) in leaders.iter().enumerate() {
         let (comma, rank) = (if n > 0 { "," } else { "" }, n + 1);
-        let _ = write!(out, "{comma}{{\"rank\":{rank},\"user\":{user},\"score\":{score},\"at\":\"{at}\"}}");
+        let _ = write!(out, "{comma}{{\"rank\":{rank},\"user\":{user},\"score\":{score}}}");
     }
     out.push(']');
 }

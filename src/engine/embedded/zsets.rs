@@ -1,5 +1,7 @@
 //! Commands about sorted sets.
 
+use std::cmp::Ordering;
+
 use super::changes::Undo;
 use super::command::{Answer, Session, cursor_of, fits, scan_options};
 use super::effect::{Effect, Name};
@@ -175,6 +177,14 @@ impl Session<'_> {
     pub(super) fn zscore(&mut self, words: &[&[u8]]) -> Answer {
         let score = self.zset(words[0])?.and_then(|set| set.scores.get(words[1]));
         Ok(Reply::optional(score.map(|score| write_float(*score))))
+    }
+
+    pub(super) fn zrank(&mut self, words: &[&[u8]]) -> Answer {
+        let rank = self.zset(words[0])?.and_then(|set| {
+            let score = *set.scores.get(words[1])?;
+            Some(set.order.partition(|it| it.compare(score, words[1]) == Ordering::Less))
+        });
+        Ok(rank.map_or(Reply::Nil, |rank| Reply::Int(rank as i64)))
     }
 
     pub(super) fn zmscore(&mut self, words: &[&[u8]]) -> Answer {

@@ -254,7 +254,7 @@ impl DropStock {
 }
 
 /// What the script gets of a claim.
-fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
+fn claim_args(claim: &Claim) -> [(&'static str, String); 8] {
     [
         ("claim", claim.id.to_string()),
         ("fingerprint", claim.fingerprint.to_string()),
@@ -263,7 +263,6 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 9] {
         ("pay", if claim.pay == Pay::Now { "now" } else { "later" }.to_owned()),
         ("user", claim.user.to_json()),
         ("message", claim.message_json().as_deref().unwrap_or_default().to_owned()),
-        ("gifter", wire::gifter(&claim.user)),
         ("trace", trace_json(claim.trace.as_ref())),
     ]
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
 
 use super::blocks::BlockBook;
-use super::counting::Totals;
 use super::drops::DropStock;
 use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
@@ -15,6 +14,7 @@ use super::faults::CLOSED;
 use super::feeds::Feeds;
 use super::keys::{self, Division, Keys};
 use super::known::Known;
+use super::known_runs::KnownRuns;
 use super::options::StoreOptions;
 use super::place::{self, Embedded, Place};
 use super::rehoming::{Rehoming, keep_rehoming};
@@ -189,7 +189,7 @@ impl Begun {
             runner: runner.clone(),
             due,
             attaching: attaching.clone(),
-            totals: Totals::new(!runner.options.defaults.totals.is_empty()),
+            known_runs: KnownRuns::default(),
         });
         let stock = Arc::new(DropStock::new(rounds.clone()));
         let blocks = Arc::new(BlockBook::new(runner.clone()));

@@ -1,5 +1,6 @@
 //! Lists of feeds: publishing, reading, comparing, listening.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redis::Value;
@@ -8,9 +9,8 @@ use tokio::time::timeout;
 
 use super::batcher::{Batch, Batcher, Submission};
 use super::blocks::BlockBook;
-use super::counting::Action;
 use super::faults::{CLOSED, Fault, FaultKind};
-use super::rounds::{Ready, Rounds};
+use super::rounds::{MEASURES, Ready, Rounds};
 use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::slots::slot_of_tag;
@@ -20,8 +20,7 @@ use super::wire::{self, Garbled};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
 use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId};
-use crate::engine::protocol::records::WaitingGift;
-use crate::engine::record::Records;
+use crate::engine::protocol::records::{Announced, WaitingGift};
 use crate::engine::redis::subscriber::PATIENCE;
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
@@ -86,7 +85,7 @@ impl Feeds {
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
         let everywhere = if everywhere.contains('1') { everywhere.as_str() } else { "" };
         let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
-        let mut ready = Ready { due_since, ..Ready::default() };
+        let mut ready = Ready { due_since, measures: measures_of(gifts), ..Ready::default() };
         let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
         let reply = self.rounds.run(feed, now, &mut ready, call).await?;
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
@@ -141,7 +140,7 @@ impl Feeds {
     ) -> Result<Policy, Fault> {
         for _ in 0..CHANGES_AT_ONCE {
             let saw = self.runner.overrides(feed).await?;
-            let old = wire::read_overrides(&saw)?;
+            let (old, before) = (wire::read_overrides(&saw)?, self.runner.with_overrides(&saw)?);
             let new = match change {
                 PolicyChange::Replace(patch) => old.replaced(patch),
                 PolicyChange::Merge(patch) => old.merged(patch),
@@ -150,24 +149,17 @@ impl Feeds {
                 true => String::new(),
                 false => serde_json::to_string(&new).map_err(|error| Fault::data(error.to_string()))?,
             };
-            let rules = |patch: &PolicyPatch| (patch.totals, patch.time_zone.clone(), patch.points.clone());
-            let counts = match new.totals.is_some_and(|totals| !totals.is_empty()) {
-                _ if rules(&new) == rules(&old) => "",
-                true => "1",
-                false => "0",
-            };
             let mut call = self.runner.feed_call(&scripts::POLICY, feed);
-            let [count, ..] = self.runner.keys.counted(feed);
-            call.key("count", count).arg("saw", &saw).arg("new", &text).arg("counts", counts);
+            call.arg("saw", &saw).arg("new", &text);
             let reply = self.runner.run_feed(call, feed, Some(now)).await?;
             if is_again(&reply) {
                 continue;
             }
             let policy = self.runner.with_overrides(&text)?;
-            // The new rules of counting apply from now on. If this process dies before that, the next gift applies them.
-            if self.rounds.totals.counts(feed) || !policy.totals.is_empty() {
-                self.rounds.tally(feed, &Action::Tick, Some(now)).await?;
-                self.rounds.totals.learn(feed, !policy.totals.is_empty());
+            // Periods are counted from now on. If this process dies before that, the next gift sees to it.
+            let counts = |policy: &Policy| (policy.totals, policy.time_zone.clone());
+            if counts(&before) != counts(&policy) {
+                self.rounds.tick_totals(feed, Some(now)).await?;
             }
             return Ok(policy);
         }
@@ -190,9 +182,9 @@ impl Feeds {
     async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
         call.for_a_reader();
-        let [.., told] = self.runner.keys.counted(feed);
+        let [.., announced] = self.runner.keys.totals(feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
-        call.key("told", told);
+        call.key("announced", announced);
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
         let (mark, now) = reply.mark()?.clone();
         let policy = self.runner.with_overrides(reply.text(0)?)?;
@@ -200,11 +192,19 @@ impl Feeds {
         let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
         let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
-        let (counted, shown): (Vec<&String>, Vec<&String>) =
-            shown.iter().partition(|text| text.starts_with("totals\n") || text.starts_with("goal\n"));
-        let drops: Result<Drops, _> = shown.into_iter().map(|text| wire::told(text)).collect();
-        let (at, tag, rows, drops) = (mark.at, mark.tag, rows?, drops?);
-        let (totals, goals) = counted_told(&counted)?;
+        let (mut drops, mut totals, mut goals) = (Drops::new(), TotalsView::new(), Goals::new());
+        for text in shown {
+            match wire::announced(text)? {
+                Announced::Drop(view) => drop(drops.insert(view.drop.clone(), view.into())),
+                Announced::Totals(periods) => {
+                    totals.extend(periods.into_iter().filter_map(|(period, view)| Some((period, view?))));
+                }
+                Announced::Goal(goal, view) => {
+                    goals.extend(view.map(|view| (goal, view.into())));
+                }
+            }
+        }
+        let (at, tag, rows) = (mark.at, mark.tag, rows?);
         Ok(Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now })
     }
 
@@ -256,22 +256,13 @@ impl Feeds {
     }
 }
 
-/// What watchers were told of totals and goals.
-fn counted_told(texts: &[&String]) -> Result<(TotalsView, Goals), Garbled> {
-    const WHAT: Garbled = Garbled("the totals that watchers last got");
-    let (mut totals, mut goals) = (TotalsView::new(), Goals::new());
-    for text in texts {
-        let (kind, text) = text.split_once('\n').ok_or(WHAT)?;
-        let mut records = Records::new(text);
-        if kind == "goal" {
-            let (goal, view) = records.goal().ok_or(WHAT)?;
-            goals.extend(view.map(|view| (goal, view.into())));
-        } else {
-            let (period, view) = records.period().ok_or(WHAT)?;
-            totals.extend(view.map(|view| (period, view)));
-        }
-    }
-    Ok((totals, goals))
+/// The measures of these gifts.
+fn measures_of(gifts: &[Gift]) -> String {
+    let mut measures = MEASURES.to_owned();
+    let currencies: BTreeSet<&str> =
+        gifts.iter().filter_map(|gift| Some(gift.value.as_ref()?.currency.as_ref())).collect();
+    currencies.into_iter().for_each(|currency| measures.extend([" $", currency]));
+    measures
 }
 
 /// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.

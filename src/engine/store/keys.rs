@@ -173,14 +173,22 @@ impl Keys {
         self.named(feed, "id:", gift.as_str())
     }
 
-    /// `count`, `tally`, `parts`, `left`, `told`: how a feed counts, what came, and what watchers were told of it.
-    pub(super) fn counted(&self, feed: &FeedId) -> [String; 5] {
-        ["count", "tally", "parts", "left", "told"].map(|what| self.of(feed, what))
+    /// `totals`, `parts`, `names`, `announced`: what a feed counts, and what watchers know of it.
+    pub(super) fn totals(&self, feed: &FeedId) -> [String; 4] {
+        ["totals", "parts", "names", "announced"].map(|what| self.of(feed, what))
     }
 
-    /// `sums`, `gifters`, `ranks`: what was counted, and who gave.
-    pub(super) fn tallied(&self, feed: &FeedId) -> [String; 3] {
-        ["sums", "gifters", "ranks"].map(|what| self.of(feed, what))
+    /// What each of these runs has: `sums`, `gifters`, and a `ranking` by each of these measures (`lua/totals/runs.lua`).
+    pub(super) fn runs(&self, feed: &FeedId, runs: &str, measures: &str) -> Vec<String> {
+        let of_run = |run: &str| {
+            let mut keys = vec![self.named(feed, "sums:", run), self.named(feed, "gifters:", run)];
+            keys.extend(measures.split(' ').filter(|it| !it.is_empty()).map(|it| {
+                let key = format!("ranking:{run}:");
+                self.named(feed, &key, it)
+            }));
+            keys
+        };
+        runs.split(' ').filter(|it| !it.is_empty()).flat_map(of_run).collect()
     }
 
     /// Rows that were taken back whole.

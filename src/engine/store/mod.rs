@@ -8,7 +8,6 @@
 
 mod batcher;
 mod blocks;
-mod counting;
 mod damaged;
 mod drops;
 mod due;
@@ -17,6 +16,7 @@ pub(in crate::engine) mod faults;
 mod feeds;
 mod keys;
 pub(in crate::engine) mod known;
+mod known_runs;
 mod moderation;
 mod operations;
 pub(in crate::engine) mod options;

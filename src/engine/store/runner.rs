@@ -116,6 +116,11 @@ impl Runner {
         }
     }
 
+    /// The members of the server's policy that scripts read, as JSON.
+    pub fn defaults(&self) -> &str {
+        &self.defaults
+    }
+
     /// A call of a feed's script with the common KEYS.
     pub fn feed_call(&self, script: &'static Script, feed: &FeedId) -> Call {
         let mut call = Call::of(script);

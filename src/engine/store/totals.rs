@@ -1,130 +1,110 @@
-//! Counting: what `lua/totals/tally.lua` is called with and answers.
+//! Totals, leaders, sessions and goals: what the scripts of `lua/totals` are called with and answer.
 
 use std::fmt::Write;
 use std::pin::Pin;
 
-use super::counting::{Action, Tallied};
 use super::faults::Fault;
 use super::rounds::{Ready, Rounds};
 use super::runner::Reply;
-use super::scripts::{self, Call};
+use super::scripts::{self, Call, Script};
 use super::wire::Garbled;
-use crate::domain::json::push_string;
-use crate::domain::tally::{
-    GoalSpec, GoalView, LeadersAsk, LeadersView, MAX_GOALS, Period, Session, TotalsView,
-};
+use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, MAX_GOALS, Period};
+use crate::domain::tally::{Session, TotalsView};
 use crate::domain::{FeedId, GoalId, Millis, Policy};
 use crate::engine::GoalPut;
-use crate::engine::record::{Records, push_goal};
+use crate::engine::protocol::records::{goal_spec, read_goal, read_leaders, read_periods};
 
 /// How often a call is made anew because the policy or the calendar was another by then.
 const AGAIN: usize = 8;
 
+/// What a look at what a feed counts came to.
+pub(super) struct Ticked {
+    /// The store's clock.
+    pub now: Millis,
+    /// When the feed's due queue has something next.
+    pub next: Option<Millis>,
+}
+
 impl Rounds {
-    /// Adds up what came, and does what is asked. Boxed, because what it calls may call it.
-    pub fn tally<'a>(
+    /// Settles what a feed counts. Boxed, because what it calls may call it.
+    pub fn tick_totals<'a>(
         &'a self,
         feed: &'a FeedId,
-        action: &'a Action,
         now: Option<Millis>,
-    ) -> Pin<Box<dyn Future<Output = Result<Tallied, Fault>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<Ticked, Fault>> + Send + 'a>> {
         Box::pin(async move {
-            let mut clock = match self.runner.clock(now) {
-                Some(now) => now,
-                None => Millis::now(),
-            };
-            let mut ready = Ready::default();
-            for _ in 0..AGAIN {
-                let saw = self.runner.overrides(feed).await?;
-                let policy = self.runner.with_overrides(&saw)?;
-                let call = |_: &Ready| self.tally_call(feed, action, (&saw, &policy), clock);
-                // More than one run adds up at a time is run again and again.
-                let reply = loop {
-                    let reply = self.run(feed, now, &mut ready, call).await?;
-                    if reply.texts.get(1).is_none_or(|text| text != "m") {
-                        break reply;
-                    }
-                };
-                if let Some(at) = again(&reply) {
-                    clock = at;
-                    continue;
-                }
-                let (_, now) = reply.mark()?;
-                if !policy.totals.is_empty() {
-                    self.totals.learn(feed, true);
-                }
-                let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
-                return Ok(Tallied { now: *now, next, texts: reply.texts.into_iter().skip(1).collect() });
-            }
-            Err(policy_moves())
+            let reply = self.turn(&scripts::TOTALS_TICK, feed, now, |_| {}).await?;
+            let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
+            Ok(Ticked { now: reply.mark()?.1, next })
         })
     }
 
-    fn tally_call(
+    /// Runs a script that begins and ends runs by the calendar, which it gets from here. `own` adds what is the script's own.
+    async fn turn(
         &self,
+        script: &'static Script,
         feed: &FeedId,
-        action: &Action,
-        (saw, policy): (&str, &Policy),
-        clock: Millis,
-    ) -> Call {
-        let keys = &self.runner.keys;
-        let mut call = self.runner.feed_call(&scripts::TALLY, feed);
-        let ([due, later], [sums, gifters, ranks]) = (keys.due(feed), keys.tallied(feed));
-        call.keys([("due", due), ("later", later), ("sums", sums), ("gifters", gifters), ("ranks", ranks)]);
-        let mut bounds = String::new();
-        for period in Period::ALL.into_iter().filter(|period| period.is_calendar()) {
-            let (since, until) = policy.time_zone.bounds(period, clock);
-            let _ = write!(bounds, "{period} {} {};", since.0.max(0), until.0);
+        now: Option<Millis>,
+        own: impl Fn(&mut Call) + Sync,
+    ) -> Result<Reply, Fault> {
+        let mut clock = self.runner.clock(now).unwrap_or_else(Millis::now);
+        let mut ready = Ready::default();
+        for _ in 0..AGAIN {
+            let policy = self.runner.with_overrides(&self.runner.overrides(feed).await?)?;
+            let call = |_: &Ready| {
+                let mut call = self.runner.feed_call(script, feed);
+                let [due, _] = self.runner.keys.due(feed);
+                call.key("due", due)
+                    .arg("time_zone", &policy.time_zone)
+                    .arg("bounds", bounds(&policy, clock));
+                own(&mut call);
+                call
+            };
+            let reply = self.run(feed, now, &mut ready, call).await?;
+            match again(&reply) {
+                Some(at) => clock = at,
+                None => return Ok(reply),
+            }
         }
-        call.arg("saw", saw).arg("rules", policy.rules()).arg("bounds", bounds);
-        let (mut name, mut back, mut measure, mut limit, mut user, mut goal) =
-            (String::new(), "", String::new(), 0, "", String::new());
-        let word = match action {
-            Action::Tick => "tick",
-            Action::Totals(ended) => {
-                back = if *ended { "1" } else { "" };
-                "totals"
-            }
-            Action::Leaders(ask) => {
-                (name, measure, limit) = (ask.period.to_string(), ask.by.code(), ask.limit);
-                back = if ask.back { "1" } else { "" };
-                user = ask.user.as_deref().unwrap_or_default();
-                "leaders"
-            }
-            Action::Session(id) => {
-                push_string(&mut name, id);
-                "session"
-            }
-            Action::Goals => "goals",
-            Action::Goal(id, spec) => {
-                (name, limit) = (id.to_string(), MAX_GOALS);
-                let view = GoalView { goal: id.clone(), spec: spec.clone(), value: 0, reached_at: None };
-                let mut text = String::new();
-                push_goal(&mut text, id, Some(&view));
-                goal = text.trim_end().split_once(' ').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-                "goal"
-            }
-            Action::Ungoal(id) => {
-                name = id.to_string();
-                "ungoal"
-            }
-        };
-        match action {
-            Action::Totals(_) | Action::Leaders { .. } | Action::Goals => {
-                call.for_a_reader();
-            }
-            Action::Session(_) | Action::Goal(..) => {
-                call.bounded();
-            }
-            _ => {}
-        }
-        call.arg("action", word).arg("name", name).arg("back", back).arg("measure", measure);
-        call.arg("limit", limit).arg("user", user).arg("goal", goal);
-        call
+        Err(policy_moves())
     }
 
-    async fn asked(&self, feed: &FeedId, action: Action, now: Millis) -> Result<Vec<String>, Fault> {
-        Ok(self.tally(feed, &action, Some(now)).await?.texts)
+    /// Runs a script that reads what a feed counts, once that is settled. A ranking by `measure` comes along, unless that is empty.
+    async fn look(
+        &self,
+        script: &'static Script,
+        (feed, measure): (&FeedId, String),
+        now: Millis,
+        own: impl Fn(&mut Call) + Sync,
+    ) -> Result<Vec<String>, Fault> {
+        let mut ready = Ready { measures: measure, ..Ready::default() };
+        for _ in 0..AGAIN {
+            let mut call = self.runner.timed(script, Some(now));
+            let [totals, _, names, _] = self.runner.keys.totals(feed);
+            call.keys([("policy", self.runner.keys.policy(feed)), ("totals", totals), ("names", names)]);
+            call.arg("default_policy", self.runner.defaults()).for_a_reader();
+            self.runs(&mut call, feed, &ready);
+            own(&mut call);
+            let texts: Vec<String> = self.runner.run(&call).await?;
+            match &texts[..] {
+                [none, what] if none.is_empty() && what == "period" => {
+                    self.tick_totals(feed, Some(now)).await?;
+                }
+                [none, what, runs, measures, open] if none.is_empty() && what == "runs" => {
+                    self.known_runs.learn(feed, open);
+                    ready = Ready { runs: runs.clone(), measures: measures.clone(), ..ready };
+                }
+                _ => return Ok(texts),
+            }
+        }
+        Err(policy_moves())
+    }
+
+    async fn read_all(&self, feed: &FeedId, what: &str, now: Millis) -> Result<Vec<String>, Fault> {
+        let own = |call: &mut Call| {
+            call.arg("what", what);
+        };
+        self.look(&scripts::TOTALS_READ, (feed, String::new()), now, own).await
     }
 
     pub async fn read_totals(
@@ -133,14 +113,15 @@ impl Rounds {
         back: bool,
         now: Millis,
     ) -> Result<Option<TotalsView>, Fault> {
-        let texts = self.asked(feed, Action::Totals(back), now).await?;
-        if texts.first().is_none_or(|text| text != "o") {
+        let what = if back { "ended" } else { "open" };
+        let texts = self.read_all(feed, what, now).await?;
+        if texts.first().is_none_or(|text| text != "counted") {
             return Ok(None);
         }
         let mut totals = TotalsView::new();
         for text in &texts[1..] {
-            let (period, view) = Records::new(text).period().ok_or(Garbled("totals"))?;
-            totals.extend(view.map(|view| (period, view)));
+            let periods = read_periods(text).ok_or(Garbled("totals"))?;
+            totals.extend(periods.into_iter().filter_map(|(period, view)| Some((period, view?))));
         }
         Ok(Some(totals))
     }
@@ -151,23 +132,23 @@ impl Rounds {
         ask: LeadersAsk,
         now: Millis,
     ) -> Result<Option<LeadersView>, Fault> {
-        let texts = self.asked(feed, Action::Leaders(ask), now).await?;
-        let [found, since, list, ref user @ ..] = texts.iter().map(String::as_str).collect::<Vec<_>>()[..]
-        else {
+        let own = |call: &mut Call| {
+            let state = if ask.back { "ended" } else { "open" };
+            call.arg("period", ask.period).arg("state", state).arg("measure", ask.by.code());
+            call.arg("limit", ask.limit).arg("user", ask.user.as_deref().unwrap_or_default());
+        };
+        let texts = self.look(&scripts::TOTALS_LEADERS, (feed, ask.by.code()), now, own).await?;
+        let [since, leaders, ref user @ ..] = texts.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             return Ok(None);
         };
         const WHAT: Garbled = Garbled("a ranking");
-        if found != "o" {
-            return Ok(None);
-        }
         let number = |text: &str| text.parse::<u64>().map_err(|_| WHAT);
         let user = match user {
             [rank, score] => Some((number(rank)?, number(score)?)),
             _ => None,
         };
-        let (_, leaders) = Records::new(list).leaders().ok_or(WHAT)?;
         let since = Millis(since.parse().map_err(|_| WHAT)?);
-        Ok(Some(LeadersView { since, leaders, user }))
+        Ok(Some(LeadersView { since, leaders: read_leaders(leaders).ok_or(WHAT)?, user }))
     }
 
     pub async fn begin_session(
@@ -176,16 +157,18 @@ impl Rounds {
         id: String,
         now: Millis,
     ) -> Result<(Session, bool), Fault> {
-        let texts = self.asked(feed, Action::Session(id.clone()), now).await?;
-        let since =
-            texts.get(1).and_then(|text| text.split_once(' ')).and_then(|(since, _)| since.parse().ok());
-        let since = Millis(since.ok_or(Garbled("a session"))?);
-        Ok((Session { id, since }, texts.first().is_some_and(|text| text == "n")))
+        let own = |call: &mut Call| {
+            call.arg("session", &id).bounded();
+        };
+        let reply = self.turn(&scripts::TOTALS_SESSION, feed, Some(now), own).await?;
+        let since = reply.text(1)?.parse().map_err(|_| Garbled("a session"))?;
+        let is_new = reply.text(0)? == "new";
+        Ok((Session { id, since: Millis(since) }, is_new))
     }
 
     pub async fn read_goals(&self, feed: &FeedId, now: Millis) -> Result<Vec<GoalView>, Fault> {
-        let texts = self.asked(feed, Action::Goals, now).await?;
-        let mut goals = texts.iter().map(|text| goal(text)).collect::<Result<Vec<_>, _>>()?;
+        let texts = self.read_all(feed, "goals", now).await?;
+        let mut goals = texts[1..].iter().map(|text| goal(text)).collect::<Result<Vec<_>, _>>()?;
         goals.sort_by(|a, b| a.goal.cmp(&b.goal));
         Ok(goals)
     }
@@ -197,24 +180,44 @@ impl Rounds {
         spec: GoalSpec,
         now: Millis,
     ) -> Result<GoalPut, Fault> {
-        let texts = self.asked(feed, Action::Goal(id.clone(), spec), now).await?;
-        let text = || texts.get(1).ok_or(Garbled("a goal"));
-        Ok(match texts.first().map(String::as_str) {
-            Some("n") => GoalPut::New(goal(text()?)?),
-            Some("c") => GoalPut::Changed(goal(text()?)?),
-            Some("f") => GoalPut::TooMany,
-            Some("x") => GoalPut::NotCounted,
+        let reply = self.change_goal(feed, id, &goal_spec(id, &spec), now).await?;
+        let view = || goal(reply.text(1)?).map_err(Fault::from);
+        Ok(match reply.text(0)? {
+            "new" => GoalPut::New(view()?),
+            "changed" => GoalPut::Changed(view()?),
+            "full" => GoalPut::TooMany,
+            "not_counted" => GoalPut::NotCounted,
             _ => return Err(Garbled("what became of a goal").into()),
         })
     }
 
     pub async fn delete_goal(&self, feed: &FeedId, id: &GoalId, now: Millis) -> Result<bool, Fault> {
-        Ok(self.asked(feed, Action::Ungoal(id.clone()), now).await?.first().is_some_and(|text| text == "1"))
+        Ok(self.change_goal(feed, id, "", now).await?.text(0)? == "deleted")
+    }
+
+    async fn change_goal(&self, feed: &FeedId, id: &GoalId, spec: &str, now: Millis) -> Result<Reply, Fault> {
+        let own = |call: &mut Call| {
+            call.arg("goal", id).arg("spec", spec).arg("goals_max", MAX_GOALS);
+            if !spec.is_empty() {
+                call.bounded();
+            }
+        };
+        self.turn(&scripts::TOTALS_GOAL, feed, Some(now), own).await
     }
 }
 
+/// When the day, the week and the month of this time begin and end.
+fn bounds(policy: &Policy, clock: Millis) -> String {
+    let mut bounds = String::new();
+    for period in Period::ALL.into_iter().filter(|period| period.is_calendar()) {
+        let (since, until) = policy.time_zone.bounds(period, clock);
+        let _ = write!(bounds, "{period} {} {};", since.0.max(0), until.0);
+    }
+    bounds
+}
+
 fn goal(text: &str) -> Result<GoalView, Garbled> {
-    Records::new(text).goal().and_then(|(_, view)| view).ok_or(Garbled("a goal"))
+    read_goal(text).ok_or(Garbled("a goal"))
 }
 
 /// Of a feed whose policy was another each time that it was to be used.

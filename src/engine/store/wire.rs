@@ -8,11 +8,13 @@ use super::faults::Fault;
 use super::known::Mark;
 use crate::domain::answer::{GiftFate, Remembered};
 use crate::domain::{
-    Answer, Change, Controls, DropId, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome, Person,
-    PolicyPatch, Position, Row, Show, Value, row,
+    Answer, Change, Controls, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome, PolicyPatch,
+    Position, Row, Show, Value, row,
 };
 use crate::engine::EngineError;
-use crate::engine::protocol::records::{self, FeedMeta, GiftReceipt, Message, entry_members, gift_body};
+use crate::engine::protocol::records::{
+    self, Announced, FeedMeta, GiftReceipt, Message, entry_members, gift_body,
+};
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,10 +92,9 @@ pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
     records::read_row(text).map(Arc::new).ok_or(Garbled("a row"))
 }
 
-/// What watchers were told of a drop, as `shown` holds it.
-pub(super) fn told(text: &str) -> Read<(DropId, Arc<DropView>)> {
-    let view = view(text)?;
-    Ok((view.drop.clone(), view.into()))
+/// What watchers know of a drop, a period or a goal.
+pub(super) fn announced(text: &str) -> Read<Announced> {
+    records::read_announced(text).ok_or(Garbled("what was announced"))
 }
 
 /// A drop as scripts hand it out.
@@ -151,11 +152,6 @@ fn given_json(units: u64, value: Option<&Value>) -> String {
     let value =
         value.map(|Value { amount, currency }| format!(",\"amount\":{amount},\"currency\":\"{currency}\""));
     format!("{{\"units\":{units}{}}}", value.unwrap_or_default())
-}
-
-/// Who gave, as scripts that count get it.
-pub(super) fn gifter(user: &Person) -> String {
-    format!("{} {}", if user.anonymous { '-' } else { 'r' }, user.id)
 }
 
 /// What `feed_publish` says about one gift.

@@ -84,9 +84,6 @@ pub struct Leader {
     user: User,
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     score: u64,
-    /// Since when they have this score.
-    #[schema(value_type = String, format = DateTime)]
-    at: String,
 }
 
 /// What a feed counts.

@@ -76,7 +76,8 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
         }
         7 => vec!["PSETEX".into(), key(dice, string), lifetime(dice), name(dice)],
         8 => vec!["GET".into(), key(dice, string)],
-        9 => [vec!["DEL".into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])].concat(),
+        9 => [vec![dice.of(&["DEL", "UNLINK"]).into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])]
+            .concat(),
         10 => [vec!["EXISTS".into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])].concat(),
         11 => vec!["PEXPIRE".into(), dice.of(KEYS).into(), lifetime(dice)],
         12 => vec!["PERSIST".into(), dice.of(KEYS).into()],
@@ -107,7 +108,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
         .concat(),
         33 => [vec!["ZREM".into(), key(dice, set)], many(dice, &|dice| vec![name(dice)])].concat(),
         34 => vec!["ZCARD".into(), key(dice, set)],
-        35 => vec!["ZSCORE".into(), key(dice, set), name(dice)],
+        35 => vec![dice.of(&["ZSCORE", "ZRANK"]).into(), key(dice, set), name(dice)],
         36 => [vec!["ZMSCORE".into(), key(dice, set)], many(dice, &|dice| vec![name(dice)])].concat(),
         37 => {
             vec!["ZCOUNT".into(), key(dice, set), dice.of(SCORE_BOUNDS).into(), dice.of(SCORE_BOUNDS).into()]

@@ -119,6 +119,18 @@ fn gift_args(gift: &Gift) -> [String; 9] {
     ]
 }
 
+/// The runs and measures whose keys come along.
+const RUNS: &str = "1 2";
+const MEASURES: &str = "points units $EUR $JPY";
+
+/// The keys of runs, as `lua/totals/runs.lua` names them.
+fn keys_of_runs() -> impl Iterator<Item = String> {
+    RUNS.split(' ').flat_map(|run| {
+        let of_measure = MEASURES.split(' ').map(move |by| format!("ranking:{run}:{by}"));
+        [format!("sums:{run}"), format!("gifters:{run}")].into_iter().chain(of_measure)
+    })
+}
+
 /// The lock of a gift, or how far the combo of a frame is.
 fn lock_of(gift: &Gift) -> String {
     match row::combo_key(gift) {
@@ -160,6 +172,7 @@ impl OnRedis {
         for gift in gifts {
             call.key(OnRedis::key(&format!("id:{}", gift.id))).key(OnRedis::key(&lock_of(gift)));
         }
+        keys_of_runs().for_each(|key| _ = call.key(OnRedis::key(&key)));
         for (arg, name) in args.iter().zip(&scripts::PUBLISH.header().args) {
             call.arg(if *name == "live_channel" { OnRedis::key("messages") } else { arg.clone() });
         }
@@ -197,6 +210,7 @@ impl InProcess {
             keys.extend([InProcess::key(&format!("id:{}", gift.id)), InProcess::key(&lock_of(gift))]);
             words.extend(gift_args(gift));
         }
+        keys.extend(keys_of_runs().map(|key| InProcess::key(&key)));
         let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Words>());
         match self.host.run(&self.source, &keys, &words, now as i64).map_err(|error| error.0)?.reply {
             Reply::Array(all) => Ok(all.into_iter().map(text_of).collect()),
@@ -262,7 +276,8 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
             "idempotency_window_ms": dice.of(&[86_400_000, 60_000]), "history": dice.of(&[0, 1, 7, 40, 1_024]),
             "review": dice.of(&["off", "off", "off", "off", "messages", "messages", "all"]),
             "review_timeout_ms": 60_000, "review_default": "mask",
-            "totals": if counts || dice.one_in(12) { json!(["session"]) } else { json!([]) },
+            "totals": if counts || dice.one_in(12) { json!(["session", "day"]) } else { json!([]) },
+            "time_zone": "UTC", "points": dice.of(&[json!({}), json!({"EUR": 2, "JPY": 1})]),
         });
         if dice.one_in(2) {
             let own = [
@@ -282,19 +297,18 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
             command(&["SET", "policy", &policy]);
         }
         if counts {
-            let count = format!(
-                "0 {} 1800000100000 7 {}",
-                1_800_000_000_000_u64 + 20_000,
-                dice.of(&["off", "EUR:2,JPY:1"])
-            );
-            let left = dice.of(&[
-                "1799999999000 =",
-                "1800000005000 =",
-                "1800000000000 ~",
-                "1800000000000 = mic p 900000000000000",
-            ]);
-            command(&["SET", "count", &count]);
-            command(&["SET", "left", left]);
+            let goal = |by: &str, target: u64| json!({"goal": "mic", "period": "day", "by": by, "target": target, "title": "M"});
+            let goals =
+                dice.of(&[vec![], vec![goal("points", 9_000_000_000_000)], vec![goal("units", 2_000)]]);
+            let totals = json!({
+                "last": 2, "notified_at": dice.of(&[1_799_999_999_000_u64, 1_800_000_005_000]), "time_zone": "UTC",
+                "periods": "session,day", "goals": goals,
+                "runs": [
+                    {"number": 1, "period": "session", "state": "open", "since": 1_799_000_000_000_u64},
+                    {"number": 2, "period": "day", "state": "open", "since": 1_799_999_000_000_u64, "until": 1_800_000_020_000_u64},
+                ],
+            });
+            command(&["SET", "totals", &totals.to_string()]);
         }
         let idle = if dice.one_in(16) { "3600000" } else { "0" };
         let bounds = dice.of(&["10000 100000 0", "40 100 0"]);
@@ -356,6 +370,8 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
                 "",
                 bounds,
                 &registered,
+                RUNS,
+                MEASURES,
                 "5",
                 &everywhere,
             ]

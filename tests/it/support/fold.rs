@@ -374,8 +374,7 @@ impl Fold {
             let leaders = leaders.as_array().unwrap();
             let mut last = u64::MAX;
             for (n, leader) in leaders.iter().enumerate() {
-                self.only(leader, &["rank", "user", "score", "at"]);
-                self.time(leader, "at");
+                self.only(leader, &["rank", "user", "score"]);
                 let score = self.number(leader, "score");
                 if leader["rank"] != n as u64 + 1
                     || score == 0

@@ -164,43 +164,37 @@ impl Recount {
         self.events.iter().filter(move |event| (from..to).contains(&event.at))
     }
 
-    fn sum<'a>(events: impl Iterator<Item = &'a Event>, by: &str) -> u64 {
-        let sum =
-            events.map(|event| i128::from(event.amount(by)) * if event.back { -1 } else { 1 }).sum::<i128>();
-        sum.min(MAX_SAFE.into()) as u64
+    /// A sum grows up to 2^53-1, and shrinks down to 0.
+    fn move_by(sum: &mut u64, amount: u64, back: bool) {
+        *sum = if back { sum.saturating_sub(amount) } else { sum.saturating_add(amount).min(MAX_SAFE) };
     }
 
     /// `gifts units gifters points CURRENCY=AMOUNT…` of what counted in this time.
     pub fn totals(&self, from: Millis, to: Millis) -> String {
         let mut gifts: BTreeMap<&str, i64> = BTreeMap::new();
-        let mut currencies: BTreeMap<&str, ()> = BTreeMap::new();
+        let (mut units, mut points, mut currencies) = (0, 0, BTreeMap::new());
         for event in self.within(from, to) {
             *gifts.entry(&event.user).or_default() += if event.back { -1 } else { 1 };
-            currencies.extend(event.money.as_ref().map(|(_, currency)| (currency.as_str(), ())));
+            Recount::move_by(&mut units, event.units, event.back);
+            Recount::move_by(&mut points, event.points, event.back);
+            if let Some((amount, currency)) = &event.money {
+                Recount::move_by(currencies.entry(currency.as_str()).or_default(), *amount, event.back);
+            }
         }
         let gifters = gifts.values().filter(|n| **n > 0).count();
-        let sum = |by: &str| Recount::sum(self.within(from, to), by);
-        let values: Vec<String> = currencies.keys().map(|by| format!(" {by}={}", sum(by))).collect();
+        let values: Vec<String> = currencies.iter().map(|(by, sum)| format!(" {by}={sum}")).collect();
         let gifts: i64 = gifts.values().sum();
-        format!("{gifts} {} {gifters} {}{}", sum("units"), sum("points"), values.concat())
+        format!("{gifts} {units} {gifters} {points}{}", values.concat())
     }
 
-    /// Users and scores, the highest first, and of equal ones who came to it first.
+    /// Users and scores, the highest first, and equal ones by user.
     pub fn ranking(&self, from: Millis, to: Millis, by: &str) -> Vec<(String, u64)> {
-        let mut scores: HashMap<&str, (i128, u64, usize)> = HashMap::new();
-        for (n, event) in self.events.iter().enumerate() {
-            if !(from..to).contains(&event.at) || !event.ranked {
-                continue;
-            }
-            let (sum, shown, since) = scores.entry(&event.user).or_default();
-            *sum += i128::from(event.amount(by)) * if event.back { -1 } else { 1 };
-            let now = (*sum).min(MAX_SAFE.into()) as u64;
-            if now != *shown {
-                (*shown, *since) = (now, n);
-            }
+        let mut scores: BTreeMap<&str, u64> = BTreeMap::new();
+        for event in self.within(from, to).filter(|event| event.ranked) {
+            Recount::move_by(scores.entry(&event.user).or_default(), event.amount(by), event.back);
         }
-        let mut ranking: Vec<_> = scores.into_iter().filter(|(_, (_, shown, _))| *shown > 0).collect();
-        ranking.sort_by_key(|(_, (_, shown, since))| (std::cmp::Reverse(*shown), *since));
-        ranking.into_iter().map(|(user, (_, shown, _))| (user.to_owned(), shown)).collect()
+        let mut ranking: Vec<_> = scores.into_iter().filter(|(_, score)| *score > 0).collect();
+        ranking.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+        ranking.into_iter().map(|(user, score)| (user.to_owned(), score)).collect()
     }
 }

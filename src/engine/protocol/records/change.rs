@@ -3,10 +3,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::drops::AnnouncedDrop;
+use super::drops::{AnnouncedDrop, read_announced_drop};
 use super::row::StoredRow;
-use crate::domain::{Action, Change, Control, Epoch, Op, RemoveReason, RowId, Tag};
-use crate::engine::record::Records;
+use super::totals::{Periods, StoredGoal, StoredPeriods};
+use crate::domain::tally::GoalView;
+use crate::domain::{Action, Change, Control, DropView, Epoch, GoalId, Op, RemoveReason, RowId, Tag};
 
 /// A change of a feed (`lua/feed/feed.lua`).
 #[derive(Deserialize)]
@@ -22,8 +23,8 @@ struct StoredChange<'a> {
     drop: Option<AnnouncedDrop<'a>>,
     #[serde(borrow)]
     action: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+    totals: Option<StoredPeriods>,
+    goal: Option<StoredGoal>,
 }
 
 #[derive(Deserialize)]
@@ -50,14 +51,41 @@ pub fn read_change(epoch: &Epoch, text: &str) -> Option<Change> {
         StoredOp::Expired => Op::Remove { row: it.id?, reason: RemoveReason::Expired },
         StoredOp::Drop => Op::Drop(Arc::new(it.drop?.view()?)),
         StoredOp::Control => Op::Control(Control { action: Action::of(&it.action?)?, row: it.id }),
-        StoredOp::Totals => Op::Totals(Records::new(&it.text?).periods()?),
+        StoredOp::Totals => Op::Totals(it.totals?.views()?),
         StoredOp::Goal => {
-            let (goal, view) = Records::new(&it.text?).goal()?;
+            let (goal, view) = it.goal?.view()?;
             Op::Goal(goal, view.map(Arc::new))
         }
         StoredOp::Reset => Op::Reset,
     };
     Some(Change { epoch: epoch.clone(), seq: it.seq, prev: it.prev, tag: it.tag, op })
+}
+
+/// What was announced of a drop, of a period, or of a goal: what a snapshot has of it.
+pub enum Announced {
+    /// A drop.
+    Drop(DropView),
+    /// One period.
+    Totals(Periods),
+    /// A goal.
+    Goal(GoalId, Option<GoalView>),
+}
+
+/// Reads an announcement; `None` if the text is none.
+pub fn read_announced(text: &str) -> Option<Announced> {
+    #[derive(Deserialize)]
+    struct OfTotals {
+        totals: Option<StoredPeriods>,
+        goal: Option<StoredGoal>,
+    }
+    if text.starts_with("{\"drop\"") {
+        return read_announced_drop(text).map(Announced::Drop);
+    }
+    let it: OfTotals = serde_json::from_str(text).ok()?;
+    match it.totals {
+        Some(totals) => totals.views().map(Announced::Totals),
+        None => it.goal?.view().map(|(goal, view)| Announced::Goal(goal, view)),
+    }
 }
 
 /// What one call published.

@@ -3,9 +3,10 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::totals::StoredGoal;
+
 use crate::domain::json::push_string;
 use crate::domain::{Cursor, Delta, DropId, Entry, EntryStatus, Gift, Millis, RowId, Trace, trace};
-use crate::engine::record::Records;
 
 /// An entry of a feed's ledger (`lua/ledger/stored.lua`).
 #[derive(Deserialize)]
@@ -25,8 +26,7 @@ struct LedgerEntry<'a> {
     trace: Option<Trace>,
     #[serde(borrow)]
     gift: Option<&'a RawValue>,
-    #[serde(borrow)]
-    goal: Option<Cow<'a, str>>,
+    goal: Option<StoredGoal>,
     #[serde(borrow)]
     lost: Option<&'a RawValue>,
 }
@@ -65,7 +65,7 @@ pub fn read_entry(cursor: Cursor, text: &[u8]) -> Option<Entry> {
         value: given.amount.map(|amount| (amount, given.currency)),
     });
     let (gift, delta) = match it.status {
-        EntryStatus::Goal => (Records::new(&it.goal?).goal()?.1?.to_json().into(), None),
+        EntryStatus::Goal => (it.goal?.view()?.1?.to_json().into(), None),
         EntryStatus::Lost => (it.lost?.get().into(), None),
         EntryStatus::Retracted | EntryStatus::Refunded => (it.gift?.get().into(), Some(delta?.negative())),
         _ => (it.gift?.get().into(), Some(delta?)),

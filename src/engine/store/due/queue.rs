@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::counting::Action;
 use super::super::drops::DropStock;
 use super::super::faults::Fault;
 use super::super::reviews::{self, Reviews, Verdict};
@@ -196,7 +195,7 @@ impl DueQueue {
                 }
                 Some(DueKind::Totals) => {
                     for entry in group {
-                        self.tally(feed, entry, asked, &mut run).await?;
+                        self.tick_totals(feed, entry, asked, &mut run).await?;
                     }
                 }
                 None => {
@@ -293,12 +292,18 @@ impl DueQueue {
         }
     }
 
-    /// Adds up what came and tells watchers. The script winds the clock anew.
-    async fn tally(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
-        match self.rounds.tally(feed, &Action::Tick, Some(now)).await {
-            Ok(tallied) => {
-                run.next = tallied.next;
-                let late_ms = tallied.now.since(entry.at);
+    /// Settles what the feed counts, and notifies watchers. The script winds the clock anew.
+    async fn tick_totals(
+        &self,
+        feed: &FeedId,
+        entry: &Entry,
+        now: Millis,
+        run: &mut DueRun,
+    ) -> Result<(), Fault> {
+        match self.rounds.tick_totals(feed, Some(now)).await {
+            Ok(ticked) => {
+                run.next = ticked.next;
+                let late_ms = ticked.now.since(entry.at);
                 run.handled.push(DueHandled { late_ms, fate: DueFate::Struck(None) });
                 Ok(())
             }

@@ -14,6 +14,7 @@ pub struct Call {
     args: Vec<Option<String>>,
     item_keys: Vec<String>,
     item_args: Vec<String>,
+    last_keys: Vec<String>,
     /// The argument that ends with the life of the server.
     life_at: Option<usize>,
     /// True for somebody who reads.
@@ -32,6 +33,7 @@ impl Call {
             args: vec![None; header.args.len()],
             item_keys: Vec::new(),
             item_args: Vec::new(),
+            last_keys: Vec::new(),
             life_at: None,
             reads: false,
             is_bounded: false,
@@ -115,6 +117,12 @@ impl Call {
         self
     }
 
+    /// Keys behind all others, whose number and order the arguments say.
+    pub fn last_keys(&mut self, keys: Vec<String>) -> &mut Call {
+        self.last_keys = keys;
+        self
+    }
+
     /// The key that decides in which slot the call is made.
     pub fn first_key(&self) -> &str {
         self.keys.first().and_then(Option::as_deref).unwrap_or_default()
@@ -129,11 +137,11 @@ impl Call {
             debug_assert!(missing.is_none(), "{name} is called without {:?}", missing.map(|(_, name)| name));
         }
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(self.script.sha()).arg(self.keys.len() + self.item_keys.len());
+        cmd.arg(self.script.sha()).arg(self.keys.len() + self.item_keys.len() + self.last_keys.len());
         for key in &self.keys {
             cmd.arg(key.as_deref().unwrap_or_default());
         }
-        cmd.arg(&self.item_keys);
+        cmd.arg(&self.item_keys).arg(&self.last_keys);
         for (at, arg) in self.args.iter().enumerate() {
             let arg = arg.as_deref().unwrap_or_default();
             match self.life_at == Some(at) {
@@ -147,19 +155,20 @@ impl Call {
 
     /// KEYS and ARGV as a store of this life gets them.
     pub fn words(&self, life: &str) -> (Words, Words) {
-        let of = |fixed: &[Option<String>], items: &[String], life_at: Option<usize>| {
+        let of = |fixed: &[Option<String>], items: &[String], last: &[String], life_at: Option<usize>| {
             let fixed_bytes: usize = fixed.iter().map(|word| word.as_ref().map_or(0, String::len)).sum();
-            let item_bytes: usize = items.iter().map(String::len).sum();
-            let room = fixed_bytes + item_bytes + life.len();
-            let mut words = Words::with_capacity(fixed.len() + items.len(), room);
+            let more_bytes: usize = items.iter().chain(last).map(String::len).sum();
+            let room = fixed_bytes + more_bytes + life.len();
+            let mut words = Words::with_capacity(fixed.len() + items.len() + last.len(), room);
             for (at, word) in fixed.iter().enumerate() {
                 let end = if life_at == Some(at) { life } else { "" };
                 words.push(&[word.as_deref().unwrap_or_default().as_bytes(), end.as_bytes()]);
             }
-            items.iter().for_each(|word| words.push(&[word.as_bytes()]));
+            items.iter().chain(last).for_each(|word| words.push(&[word.as_bytes()]));
             words
         };
-        (of(&self.keys, &self.item_keys, None), of(&self.args, &self.item_args, self.life_at))
+        let keys = of(&self.keys, &self.item_keys, &self.last_keys, None);
+        (keys, of(&self.args, &self.item_args, &[], self.life_at))
     }
 
     fn place(&self, names: &[&str], name: &str) -> Option<usize> {

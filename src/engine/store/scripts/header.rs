@@ -55,7 +55,8 @@ impl Header {
 
     /// The code of `text` as Redis runs it: without the lines that only comment, and with numbers in place of names. `KEYS.meta`
     /// is `KEYS[4]`, and `ARGV.body[n]` that of the nth of the things that the script takes many of. ITEM_COUNT says how many they
-    /// are, FIRST_ITEM_KEY where their KEYS begin. For `STRINGS.meta` see [`Header::strings`].
+    /// are, FIRST_ITEM_KEY and LAST_ITEM_KEY where their KEYS begin and end: behind them may be those of totals (`lua/totals/runs.lua`).
+    /// For `STRINGS.meta` see [`Header::strings`].
     pub fn numbered(&self, text: &str) -> Result<String, String> {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("--"));
         let code: String = code.flat_map(|line| [line, "\n"]).collect();
@@ -63,12 +64,13 @@ impl Header {
         let named = self.named_strings(&code);
         let code = number(&code, "STRINGS", &named, &self.item_keys)?;
         let code = number(&code, "ARGV", &self.args, &self.item_args)?;
-        let (table, fixed, each) = match self.item_keys.len() {
-            0 => ("ARGV", self.args.len(), self.item_args.len()),
-            each => ("KEYS", self.keys.len(), each),
+        let count = format!("((#ARGV - {}) / {})", self.args.len(), self.item_args.len());
+        let last = match self.item_keys.len() {
+            0 => self.keys.len().to_string(),
+            each => format!("{} + {each} * {count}", self.keys.len()),
         };
-        let count = format!("((#{table} - {fixed}) / {each})");
-        Ok(code.replace("ITEM_COUNT", &count).replace("FIRST_ITEM_KEY", &(self.keys.len() + 1).to_string()))
+        let code = code.replace("FIRST_ITEM_KEY", &(self.keys.len() + 1).to_string());
+        Ok(code.replace("LAST_ITEM_KEY", &last).replace("ITEM_COUNT", &count))
     }
 
     /// Reads at once what is stored at those keys whose strings `code` names: `STRINGS.meta` is that of `KEYS.meta`, false where it
@@ -77,7 +79,7 @@ impl Header {
         let mut keys: Vec<String> =
             self.named_strings(code).iter().map(|name| format!("KEYS.{name}")).collect();
         if self.item_keys.iter().any(|name| code.contains(&format!("STRINGS.{name}["))) {
-            keys.push("unpack(KEYS, FIRST_ITEM_KEY)".to_owned());
+            keys.push("unpack(KEYS, FIRST_ITEM_KEY, LAST_ITEM_KEY)".to_owned());
         }
         match keys.is_empty() {
             true => String::new(),
@@ -172,9 +174,10 @@ mod tests {
     fn names_become_the_numbers_of_their_places() {
         let header = Header::read(TEXT).unwrap();
         let code = "-- KEYS.none\nf(KEYS.meta, KEYS.lock[n], ARGV.head[n + 1]) -- ARGV.now\n  -- more\nfor n = 1, ITEM_COUNT do";
-        let run = "f(KEYS[2], KEYS[2 * (n - 1) + 4], ARGV[2 * (n + 1 - 1) + 3]) -- ARGV[1]\nfor n = 1, ((#KEYS - 2) / 2) do\n";
+        let run = "f(KEYS[2], KEYS[2 * (n - 1) + 4], ARGV[2 * (n + 1 - 1) + 3]) -- ARGV[1]\nfor n = 1, ((#ARGV - 2) / 2) do\n";
         assert_eq!(header.numbered(code).unwrap(), run);
-        assert_eq!(header.numbered("unpack(KEYS, FIRST_ITEM_KEY)").unwrap(), "unpack(KEYS, 3)\n");
+        let items = header.numbered("unpack(KEYS, FIRST_ITEM_KEY, LAST_ITEM_KEY)").unwrap();
+        assert_eq!(items, "unpack(KEYS, 3, 2 + 2 * ((#ARGV - 2) / 2))\n");
         assert!(header.numbered("KEYS.none").is_err());
         assert!(header.numbered("KEYS.id").is_err());
     }

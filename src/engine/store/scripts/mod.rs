@@ -18,8 +18,6 @@ pub struct Script {
     pub name: &'static str,
     /// Its file in `lua/`, without `.lua`.
     pub file: &'static str,
-    /// Texts in front of its own that are no modules, so that their locals are its own: some of [`PARTS`], in their order.
-    pub parts: &'static [Part],
     /// Its own file.
     pub text: &'static str,
     /// Whether its answer promises something: then replicas must have what it wrote, where the operator wants that.
@@ -29,103 +27,58 @@ pub struct Script {
     code: LazyLock<redis::Script>,
 }
 
-/// A text that stands in front of several scripts.
-pub struct Part {
-    /// The name of its file without `.lua`.
+/// A text in front of several scripts. It has a scope of its own and returns a table.
+pub struct Module {
+    /// What scripts call it by: the last part of its file's name, unless that is taken.
     pub name: &'static str,
+    /// Its file in `lua/`, without `.lua`.
+    pub file: &'static str,
     /// The file.
     pub text: &'static str,
-    /// The name of the table that it returns, where it is a module: it has a scope of its own. Else its locals are those of what
-    /// stands behind it.
-    pub module: Option<&'static str>,
 }
 
-macro_rules! part {
-    ($file:literal) => {
-        Part { name: $file, text: include_str!(concat!("../../../../lua/", $file, ".lua")), module: None }
-    };
-    ($file:literal, $module:literal) => {
-        Part { module: Some($module), ..part!($file) }
+macro_rules! module {
+    ($file:literal, $name:literal) => {
+        Module { name: $name, file: $file, text: include_str!(concat!("../../../../lua/", $file, ".lua")) }
     };
 }
 
-/// Modules that a script names in its header, in `USES` and `LATER`. Each has a scope of its own and returns a table.
-pub const MODULES: [Part; 29] = [
-    part!("clock", "clock"),
-    part!("feed/policies", "policies"),
-    part!("feed/list", "list"),
-    part!("feed/feed", "feed"),
-    part!("feed/doubt", "doubt"),
-    part!("feed/settle", "settle"),
-    part!("feed/row", "row"),
-    part!("feed/rows", "rows"),
-    part!("feed/merge", "merge"),
-    part!("feed/lock", "lock"),
-    part!("feed/locks", "locks"),
-    part!("feed/receipt", "receipt"),
-    part!("feed/receipts", "receipts"),
-    part!("feed/gift", "gift"),
-    part!("feed/combo", "combo"),
-    part!("feed/frame", "frame"),
-    part!("feed/waiting", "waiting"),
-    part!("feed/blocks", "blocks"),
-    part!("feed/screening", "screening"),
-    part!("feed/retraction", "retraction"),
-    part!("drops/stock", "stock"),
-    part!("due/schedule", "schedule"),
-    part!("ledger/writer", "ledger"),
-    part!("ledger/room", "room"),
-    part!("ledger/stored", "stored"),
-    part!("ledger/reports", "reports"),
-    part!("ledger/reader", "reader"),
-    // Texts that share their locals, until totals are kept in another way.
-    Part {
-        text: concat!(
-            include_str!("../../../../lua/totals/counting.lua"),
-            include_str!("../../../../lua/totals/sums.lua"),
-            include_str!("../../../../lua/totals/count.lua"),
-            include_str!("../../../../lua/totals/counted.lua")
-        ),
-        ..part!("totals/counting", "counting")
-    },
-    Part {
-        text: concat!(
-            include_str!("../../../../lua/totals/counting.lua"),
-            include_str!("../../../../lua/totals/sums.lua"),
-            include_str!("../../../../lua/totals/count.lua"),
-            include_str!("../../../../lua/totals/totals.lua")
-        ),
-        ..part!("totals/totals", "totals")
-    },
+/// Modules that a script names in its header, in `USES` and `LATER`.
+pub const MODULES: [Module; 31] = [
+    module!("clock", "clock"),
+    module!("feed/policies", "policies"),
+    module!("feed/list", "list"),
+    module!("feed/feed", "feed"),
+    module!("feed/doubt", "doubt"),
+    module!("feed/settle", "settle"),
+    module!("feed/row", "row"),
+    module!("feed/rows", "rows"),
+    module!("feed/merge", "merge"),
+    module!("feed/lock", "lock"),
+    module!("feed/locks", "locks"),
+    module!("feed/receipt", "receipt"),
+    module!("feed/receipts", "receipts"),
+    module!("feed/gift", "gift"),
+    module!("feed/combo", "combo"),
+    module!("feed/frame", "frame"),
+    module!("feed/waiting", "waiting"),
+    module!("feed/blocks", "blocks"),
+    module!("feed/screening", "screening"),
+    module!("feed/retraction", "retraction"),
+    module!("drops/stock", "stock"),
+    module!("due/schedule", "schedule"),
+    module!("ledger/writer", "ledger"),
+    module!("ledger/room", "room"),
+    module!("ledger/stored", "stored"),
+    module!("ledger/reports", "reports"),
+    module!("ledger/reader", "reader"),
+    module!("totals/runs", "runs"),
+    module!("totals/counting", "counting"),
+    module!("totals/notices", "notices"),
+    module!("totals/calendar", "calendar"),
 ];
 
-/// What [`TALLY_STATE`] and the texts behind it expect as locals.
-pub const TALLY_NAMES: Part = part!("totals/names");
-
-/// Sums that count beyond what a float can tell apart: for scripts that count.
-pub const SUMS: Part = part!("totals/sums");
-
-/// How what is counted is stored, in front of the script that adds it up.
-pub const TALLY_STATE: Part = part!("totals/state");
-
-/// Who gave how much, behind [`TALLY_STATE`].
-pub const TALLY_GIFTERS: Part = part!("totals/gifters");
-
-/// Who leads, behind [`TALLY_GIFTERS`].
-pub const TALLY_RANKS: Part = part!("totals/ranks");
-
-/// How what came is added up, behind [`TALLY_RANKS`].
-pub const TALLY_FOLD: Part = part!("totals/fold");
-
-/// Every part there is.
-pub const PARTS: [Part; 6] = [TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD];
-
-impl Part {
-    /// The module's name.
-    fn name(&self) -> &'static str {
-        self.module.unwrap_or_default()
-    }
-
+impl Module {
     /// The Lua expression that makes the module, in a scope of its own; `check` comes first.
     fn made(&self, check: &str) -> String {
         format!("(function()\n{check}{}\nend)()", self.text)
@@ -138,7 +91,7 @@ impl Script {
         self.composed().unwrap_or_else(|why| format!("error({why:?})\n"))
     }
 
-    /// The check of its rights, its modules and parts, and its own text.
+    /// The check of its rights, its modules, and its own text.
     ///
     /// # Errors
     /// When a name is in neither its header nor [`MODULES`]: which.
@@ -146,14 +99,13 @@ impl Script {
         let header = self.header();
         let modules = |names: &[&str]| names.iter().map(|name| module(name)).collect::<Result<Vec<_>, _>>();
         let (used, later) = (modules(&header.uses)?, modules(&header.later)?);
-        let texts = |modules: &[&Part]| modules.iter().map(|it| it.text).collect::<String>();
-        let parts: String = self.parts.iter().map(|part| part.text).collect();
-        let at_once = [&texts(&used), &parts, self.text].concat();
+        let texts = |modules: &[&Module]| modules.iter().map(|it| it.text).collect::<String>();
+        let at_once = texts(&used) + self.text;
 
         let mut text = String::from("local KEYS, ARGV, redis = KEYS, ARGV, redis\n");
         text.push_str(&header.strings(&[&texts(&later), at_once.as_str()].concat()));
         for part in &used {
-            text.extend(["local ", part.name(), "\n"]);
+            text.extend(["local ", part.name, "\n"]);
         }
         if !later.is_empty() {
             // Most calls need none of these modules, so one function makes each where it is first named.
@@ -162,18 +114,18 @@ impl Script {
             );
             for part in &later {
                 let check = rights::check(self.name, header, part.text, Asked::WritesOfModule);
-                text.extend(["if name == '", part.name(), "' then it = ", &part.made(&check), " end\n"]);
+                text.extend(["if name == '", part.name, "' then it = ", &part.made(&check), " end\n"]);
             }
             text.push_str("made[name] = it\nreturn it\nend })\n");
         }
         for part in &used {
-            text.extend([part.name(), " = ", &part.made(""), "\n"]);
+            text.extend([part.name, " = ", &part.made(""), "\n"]);
         }
-        // Only scripts of a feed that are made of modules alone do all their reading before they write.
-        let reads_first = header.uses.contains(&"feed") && self.parts.is_empty();
+        // Only scripts of a feed do all their reading before they write.
+        let reads_first = header.uses.contains(&"feed");
         let asked = if reads_first { Asked::Writes } else { Asked::All };
         let check = rights::check(self.name, header, &at_once, asked);
-        Ok(check + &header.numbered(&[&text, &parts, self.text].concat())?)
+        Ok(check + &header.numbered(&(text + self.text))?)
     }
 
     /// [`Script::source`], made once.
@@ -193,20 +145,16 @@ impl Script {
 }
 
 /// The module of this name.
-fn module(name: &str) -> Result<&'static Part, String> {
-    MODULES.iter().find(|it| it.module == Some(name)).ok_or_else(|| format!("there is no module {name}"))
+fn module(name: &str) -> Result<&'static Module, String> {
+    MODULES.iter().find(|it| it.name == name).ok_or_else(|| format!("there is no module {name}"))
 }
 
 macro_rules! script {
     ($name:ident, $called:literal, $file:literal, $promises:literal) => {
-        script!($name, $called, $file, [], $promises);
-    };
-    ($name:ident, $called:literal, $file:literal, [$($part:ident),*], $promises:literal) => {
         /// The script of this name in `lua/`.
         pub static $name: Script = Script {
             name: $called,
             file: $file,
-            parts: &[$($part),*],
             text: include_str!(concat!("../../../../lua/", $file, ".lua")),
             promises: $promises,
             header: LazyLock::new(|| Header::read($name.text).unwrap_or_default()),
@@ -221,13 +169,11 @@ script!(SHOW, "feed_show", "feed/show", false);
 script!(REVIEW, "feed_review", "feed/review", true);
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", true);
 script!(WALK_TURN, "walk_turn", "feed/walk_turn", true);
-script!(
-    TALLY,
-    "feed_tally",
-    "totals/tally",
-    [TALLY_NAMES, SUMS, TALLY_STATE, TALLY_GIFTERS, TALLY_RANKS, TALLY_FOLD],
-    true
-);
+script!(TOTALS_TICK, "totals_tick", "totals/tick", false);
+script!(TOTALS_SESSION, "totals_session", "totals/session", true);
+script!(TOTALS_GOAL, "totals_goal", "totals/goal", true);
+script!(TOTALS_READ, "totals_read", "totals/read", false);
+script!(TOTALS_LEADERS, "totals_leaders", "totals/leaders", false);
 script!(UNSCHEDULE, "feed_unschedule", "feed/unschedule", true);
 script!(RETRACT, "feed_retract", "feed/retract", true);
 script!(RETRACT_USER, "feed_retract_user", "feed/retract_user", true);
@@ -276,7 +222,7 @@ pub(in crate::engine) fn read_of_policy(name: &str) -> bool {
     let is_read = |text: &str| {
         ["policy.", "policies.defaults."].iter().any(|table| text.contains(&[table, name].concat()))
     };
-    let modules = MODULES.iter().chain(&PARTS).map(|part| part.text);
+    let modules = MODULES.iter().map(|module| module.text);
     ALL.iter().map(|script| script.text).chain(modules).any(is_read)
 }
 
@@ -296,8 +242,12 @@ pub fn named(name: Option<&str>) -> Result<String, String> {
 }
 
 /// Every script there is.
-pub static ALL: [&Script; 44] = [
-    &TALLY,
+pub static ALL: [&Script; 48] = [
+    &TOTALS_TICK,
+    &TOTALS_SESSION,
+    &TOTALS_GOAL,
+    &TOTALS_READ,
+    &TOTALS_LEADERS,
     &PUBLISH,
     &SHOW,
     &REVIEW,

@@ -81,7 +81,7 @@ public data class Control(val paused: Boolean = false, val muted: Boolean = fals
 
 /** A place among the leaders. */
 @Serializable
-public data class Leader(val rank: Int, val user: User, val score: Long, val at: String)
+public data class Leader(val rank: Int, val user: User, val score: Long)
 
 /** What was given in a period; [leaders] by `points`, `units` or a currency. */
 @Serializable

@@ -1,0 +1,26 @@
+-- read: what a feed counts: the totals of its runs, or its goals.
+--
+-- KEYS policy totals names
+-- ARGV now default_policy runs measures what
+--     what: open for the runs that are, ended for those that ended last, goals
+-- USES clock policies
+-- LATER runs
+-- DATA reads
+-- RETURNS "counted", or "not_counted" where no run is open; then JSON: of each run its period and totals, or of each goal it
+-- REFUSES with "period": the runs are to be settled first; and as totals/runs does
+
+local runs, policy = LATER.runs, policies.with(STRINGS.policy)
+if not policy or runs.is_damaged then return redis.error_reply('DAMAGED what a feed counts') end
+if not runs.are_current(policy) then return { '', 'period' } end
+
+local answer = { next(runs.open) and 'counted' or 'not_counted' }
+if ARGV.what == 'goals' then
+  for _, goal in ipairs(runs.state and runs.state.goals or {}) do
+    answer[#answer + 1] = runs.goal_text(goal, runs.sum(runs.open[goal.period], goal.by))
+  end
+else
+  for period, run in pairs(ARGV.what == 'ended' and runs.ended or runs.open) do
+    answer[#answer + 1] = '{"' .. period .. '":' .. runs.totals(run) .. '}}'
+  end
+end
+return runs.refusal() or answer
