@@ -1,9 +1,9 @@
 -- claim: claims units, claim by claim in order, as one step.
 --
--- KEYS list hist meta policy due drops ledger reports readers totals parts names announced shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers totals sums people unranked parts announced shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures drop reminder, per claim: claim fingerprint user_digest units pay user message
+--   registered ledger_bounds looked_at drop reminder, per claim: claim fingerprint user_digest units pay user message
 --   trace
 --     fingerprint: hex
 --     pay: "now" or "later"
@@ -11,7 +11,7 @@
 --     message: JSON, or ""
 --     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs notices
+-- LATER doubt settle row rows room stored counting runs sums person notices
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the

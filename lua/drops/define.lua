@@ -1,13 +1,13 @@
 -- define: defines a drop or changes it.
 --
--- KEYS list hist meta policy due drops ledger reports readers totals parts names announced shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers totals sums people unranked parts announced shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures drop reminder spec most
+--   registered ledger_bounds looked_at drop reminder spec most
 --     spec: as in drops/stock
 --     most: the most drops of a feed
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs notices
+-- LATER doubt settle row rows room stored counting runs sums person notices
 -- DATA writes, grows
 -- RETURNS where the feed stands, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing

@@ -1,14 +1,14 @@
 -- end: ends a hold, by selling or by cancelling it.
 --
--- KEYS list hist meta policy due drops ledger reports readers totals parts names announced shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers totals sums people unranked parts announced shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures drop reminder how claim trace
+--   registered ledger_bounds looked_at drop reminder how claim trace
 --     how: "confirm" or "cancel"
 --     claim: that made the hold
 --     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs notices
+-- LATER doubt settle row rows room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)

@@ -1,11 +1,11 @@
 -- tick: does everything that is due of a drop, and reads it.
 --
--- KEYS list hist meta policy due drops ledger reports readers totals parts names announced shown unpaid claims
+-- KEYS list hist meta policy due drops ledger reports readers totals sums people unranked parts announced shown unpaid claims
 --   holds units
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures drop reminder
+--   registered ledger_bounds looked_at drop reminder
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs notices
+-- LATER doubt settle row rows room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "m" (more is due: call again) or "", then when the due queue has something next or "",
 --   then the drop as it stands, or nothing when there is none

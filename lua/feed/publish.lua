@@ -4,16 +4,16 @@
 -- other joins the row that has the dedup lock of its user and kind (dedup "combine"), or is suppressed by that lock ("drop"), or
 -- becomes a row on top of the capped list. Whatever becomes of it, the ledger gets an entry.
 --
--- KEYS list hist meta policy due later ledger reports readers totals parts names announced blocks reviews
+-- KEYS list hist meta policy due later ledger reports readers totals sums people unranked parts announced blocks reviews
 --   approved, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures may_wait blocked_everywhere, per gift: fingerprint combo given body entry ranked user
+--   registered ledger_bounds looked_at may_wait blocked_everywhere, per gift: fingerprint combo given body entry ranked user
 --   record show
 --     may_wait: how many gifts may wait for their time
 --     blocked_everywhere: "" when no giver is; else a 1 for each gift whose giver is, a 0 for each other
 --     see feed/gift for those of each gift
 -- USES clock policies list feed lock locks receipts ledger gift
--- LATER doubt settle row rows merge combo frame waiting schedule blocks screening room stored counting runs notices
+-- LATER doubt settle row rows merge combo frame waiting schedule blocks screening room stored counting runs sums person notices
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per gift: "n" (new) or "d" (came before) and its receipt; or "f", and "F" for review,
 --   and in how many milliseconds the first is due (as many wait as may)

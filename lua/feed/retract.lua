@@ -1,11 +1,11 @@
 -- retract: takes a row back.
 --
--- KEYS list hist meta policy due later ledger reports readers totals parts names announced retracted
+-- KEYS list hist meta policy due later ledger reports readers totals sums people unranked parts announced retracted
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures row
+--   registered ledger_bounds looked_at row
 --     row: its id
 -- USES clock policies list feed ledger retraction
--- LATER doubt settle row rows room stored counting runs notices
+-- LATER doubt settle row rows room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "1" when the row was in the list, else "0"
 -- REFUSES as ledger/writer and totals/counting do

@@ -1,15 +1,15 @@
 -- retract_gift: takes one gift back by its id, or refunds a part of its value. What it added to its row leaves it, and a
 -- row of which nothing is left goes; a gift that waits is cancelled.
 --
--- KEYS list hist meta policy due later ledger reports readers totals parts names announced retracted id
+-- KEYS list hist meta policy due later ledger reports readers totals sums people unranked parts announced retracted id
 --     id: of the gift
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures gift refunded reason
+--   registered ledger_bounds looked_at gift refunded reason
 --     gift: its id
 --     refunded: how much of its value is refunded by now, in minor units; "" to take the gift back
 --     reason: as JSON, or ""
 -- USES clock policies list feed ledger receipt retraction
--- LATER doubt settle row rows schedule room stored counting runs notices
+-- LATER doubt settle row rows schedule room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "1" when it is taken back, now or before, or "f" when part of it is refunded; behind both how much is
 --   refunded, and its row or "-". Or "v" for one in review, which is to be denied (feed/review), and of a refund also for one

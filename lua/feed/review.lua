@@ -1,10 +1,10 @@
 -- review: decides about a gift that waits for a host, in one step with its leaving the due queue. One about which somebody or time
 -- has decided is left alone, so that several may try.
 --
--- KEYS list hist meta policy due later ledger reports readers totals parts names announced blocks reviews
+-- KEYS list hist meta policy due later ledger reports readers totals sums people unranked parts announced blocks reviews
 --   approved, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures blocked_everywhere decision gift reason, per gift: fingerprint combo given body entry
+--   registered ledger_bounds looked_at blocked_everywhere decision gift reason, per gift: fingerprint combo given body entry
 --   ranked user record
 --     blocked_everywhere: 1 when its giver is, else 0
 --     decision: approve, mask or deny; retract to deny it and take it back in the same step; "" when time decides, if it has come
@@ -12,7 +12,7 @@
 --     reason: why it is taken back, as JSON, or ""
 --     those of each gift (feed/gift) stand twice for the same one, as it is and masked; record as it waits for its own time
 -- USES clock policies list feed lock locks receipts ledger gift schedule
--- LATER doubt settle row rows merge combo frame blocks room stored counting runs notices
+-- LATER doubt settle row rows merge combo frame blocks room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, when the next entry is due or "", "done" or "gone" (it was not in review any more), and its
 --   receipt or ""

@@ -67,8 +67,13 @@ end
 
 -- The ids of the rows in the store that leave the list with this call.
 local function leaving()
-  if not list.all and list.count + #added <= feed.policy.capacity then return {} end
-  local ids, stays = {}, {}
+  local ids, stays, more = {}, {}, list.count + #added - feed.policy.capacity
+  if not list.all then
+    for _, text in ipairs(more > 0 and call('LRANGE', KEYS.list, feed.int(-math.min(more, list.count)), '-1') or {}) do
+      ids[#ids + 1] = id_of({ text = text })
+    end
+    return ids
+  end
   for _, row in ipairs(all()) do stays[row.at or 'added'] = true end
   for at = 0, list.count - 1 do
     if not stays[at] then ids[#ids + 1] = id_of({ text = call('LINDEX', KEYS.list, feed.int(at)) }) end

@@ -1,14 +1,14 @@
 -- show: takes gifts whose time has come, in order, as one step with their leaving the due queue. One that is not in the queue any
 -- more, or not due, is left alone, so that several may try.
 --
--- KEYS list hist meta policy due later ledger reports readers totals parts names announced blocks, per gift: id lock
+-- KEYS list hist meta policy due later ledger reports readers totals sums people unranked parts announced blocks, per gift: id lock
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures blocked_everywhere, per gift: fingerprint combo given body entry ranked user member
+--   registered ledger_bounds looked_at blocked_everywhere, per gift: fingerprint combo given body entry ranked user member
 --     blocked_everywhere: a 1 for each gift whose giver is, a 0 for each other
 --     member: of due
 --     see feed/gift for the others of each gift
 -- USES clock policies list feed lock locks receipts ledger gift schedule
--- LATER doubt settle row rows merge combo frame blocks room stored counting runs notices
+-- LATER doubt settle row rows merge combo frame blocks room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, when the next entry is due or "", then one text per gift: "n" and its receipt, or "x" (not done)
 -- REFUSES as ledger/writer and totals/counting do

@@ -6,16 +6,16 @@
 
 local call, int, runs, policy = redis.call, feed.int, LATER.runs, feed.policy
 local PERIODS = { 'all', 'session', 'day', 'week', 'month' }
--- Names that are looked at in one call.
-local NAMES_AT_ONCE = 200
+-- Users that are looked at in one call.
+local USERS_AT_ONCE = 200
 -- A clock that is behind by less begins no run anew.
 local TOLERATED_MS = 3600000
-local unlinked, nameless, calendar = {}, {}, {}
+local unlinked, fields, forgotten, calendar = {}, {}, {}, {}
 
 -- The goals of a period begin anew with it.
 local function begin_goals(period)
   for _, goal in ipairs(runs.state.goals) do
-    if goal.period == period and runs.sum(runs.open[period], goal.by) < goal.target then goal.reached_at = nil end
+    if goal.period == period and (LATER.sums.of_run(runs.open[period])[goal.by] or 0) < goal.target then goal.reached_at = nil end
   end
 end
 
@@ -81,44 +81,44 @@ function calendar.settle()
   end
 end
 
--- The keys of a run that is not kept any more.
+-- What there is of a run that is not kept any more.
 local function unlink(run)
-  local keys = { runs.key(run, 'sums'), runs.key(run, 'gifters') }
-  for _, measure in ipairs(runs.measures(run)) do keys[#keys + 1] = runs.key(run, measure) end
-  unlinked[#unlinked + 1] = keys
+  fields[#fields + 1] = int(run.number)
+  for name in pairs(LATER.sums.of_run(run)) do
+    if name ~= 'gifts' and name ~= 'gifters' then unlinked[#unlinked + 1] = LATER.rankings.key(run, name) end
+  end
 end
 
--- Searches a part of the names for those of users who gave in no run that is kept.
-local function search_names()
-  local found, users, is_needed = call('HSCAN', KEYS.names, runs.state.cursor, 'COUNT', int(NAMES_AT_ONCE)), {}, {}
-  for at = 1, #found[2], 2 do users[#users + 1] = found[2][at] end
-  for _, run in pairs(#users > 0 and runs.of or {}) do
-    local key = runs.key(run, 'gifters')
-    for n, gifts in ipairs(key and call('HMGET', key, unpack(users)) or {}) do is_needed[users[n]] = is_needed[users[n]] or gifts end
+-- Searches a part of the users for those who gave in no run that is kept.
+local function search_users()
+  local found = call('HSCAN', KEYS.people, runs.state.cursor, 'COUNT', int(USERS_AT_ONCE))
+  for at = 1, #found[2], 2 do
+    local is_needed = false
+    for number in pairs(LATER.person.decode(found[2][at + 1]).runs) do is_needed = is_needed or runs.of[number] end
+    if not is_needed then forgotten[#forgotten + 1] = found[2][at] end
   end
-  for _, user in ipairs(users) do
-    if not is_needed[user] then nameless[#nameless + 1] = user end
-  end
-  runs.state.cursor = found[1] ~= '0' and found[1] or nil
+  runs.state.cursor, runs.is_changed = found[1] ~= '0' and found[1] or nil, true
 end
 
 -- Removes what no run needs any more, a part in each call. Whether there is more.
 function calendar.clean()
   local state, kept = runs.state, {}
   for _, run in ipairs(state.runs) do
-    if run.state == 'gone' then unlink(run) else kept[#kept + 1] = run end
+    if run.state == 'gone' then
+      unlink(run)
+    else
+      kept[#kept + 1] = run
+    end
   end
-  if state.cursor then
-    search_names()
-    runs.is_changed = true
-  end
+  if state.cursor then search_users() end
   if #kept < #state.runs then state.runs, state.cursor, runs.is_changed = kept, '0', true end
   return state.cursor ~= nil
 end
 
 feed.commits[#feed.commits + 1] = function()
-  for _, keys in ipairs(unlinked) do call('UNLINK', unpack(keys)) end
-  feed.call_in_parts('HDEL', KEYS.names, nameless)
+  if #unlinked > 0 then call('UNLINK', unpack(unlinked)) end
+  feed.call_in_parts('HDEL', KEYS.sums, fields)
+  feed.call_in_parts('HDEL', KEYS.people, forgotten)
 end
 
 return calendar

@@ -2,20 +2,21 @@
 --
 -- A call either adds or takes. All that it counts is added up by run and user, before one read and one write of each key.
 --
---   parts  HASH, row -> JSON, a list of PART: what the gifts of the row counted, those of the same runs and currency together
+--   parts  HASH, row -> MessagePack, a list of PART: what the gifts of the row counted, those of the same runs and currency together
 -- PART: {"runs","gifts","units","points","amount","currency","ranked","user"}: the numbers of the runs with blanks between, no amount
 -- where it has no value, ranked where its giver is. The receipt of a gift has one too (receipt, `counted`).
 
-local call, int, runs = redis.call, feed.int, LATER.runs
+local call, int, runs, person = redis.call, feed.int, LATER.runs, LATER.person
 local MAX_SAFE = 9007199254740991
--- Currencies that a run has sums of, users in a ranking.
-local CURRENCIES_MAX, RANKED_MAX = 64, 100000
+-- Currencies that a run has sums of.
+local CURRENCIES_MAX = 64
 -- For how long a gift can be taken back at most: the domain's KEEP_MS.
 local KEPT_MS = 3024000000
 
 -- By the number of its run: what is added or taken. All open runs have the same added.
 local changes, added, is_taking = {}, false, false
-local people, parts_of_rows, writes, leaving, goals = {}, {}, {}, {}, false
+local names, parts_of_rows, leaving, goals = {}, {}, {}, false
+local sums, fields, people, unranked = {}, {}, {}, {}
 -- The numbers of the open runs, and when the last of them ends.
 local open_numbers, open_until = {}, 0
 for _, run in ipairs(runs.state and runs.state.runs or {}) do
@@ -43,20 +44,15 @@ local function amounts_of(part)
   return amounts
 end
 
-local function new_change()
-  return { sums = {}, gifters = {}, scores = {} }
-end
-
--- Adds a part to what changes in a run.
+-- Adds a part to what changes in a run: its sums, and what users gave.
 local function add_part(change, part)
   add_to(change.sums, 'gifts', part.gifts)
-  add_to(change.gifters, part.user, part.gifts)
+  local given = change.users[part.user] or { gifts = 0 }
+  change.users[part.user] = given
+  add_to(given, 'gifts', part.gifts)
   for measure, amount in pairs(amounts_of(part)) do
     add_to(change.sums, measure, amount)
-    if part.ranked and amount > 0 then
-      change.scores[measure] = change.scores[measure] or {}
-      add_to(change.scores[measure], part.user, amount)
-    end
+    if part.ranked and amount > 0 then add_to(given, measure, amount) end
   end
 end
 
@@ -72,7 +68,7 @@ local function parts_of(row)
   local it = parts_of_rows[row]
   if not it then
     local text = call('HGET', KEYS.parts, row)
-    it = text and cjson.decode(text) or {}
+    it = text and cmsgpack.unpack(text) or {}
     parts_of_rows[row] = it
   end
   return it
@@ -103,7 +99,7 @@ local function watch_goals()
   goals = {}
   for _, goal in ipairs(runs.state.goals) do
     local run = not goal.reached_at and runs.open[goal.period]
-    if run then goals[#goals + 1] = { goal = goal, value = runs.sum(run, goal.by) } end
+    if run then goals[#goals + 1] = { goal = goal, value = LATER.sums.of_run(run)[goal.by] or 0 } end
   end
 end
 
@@ -122,9 +118,9 @@ local function move_goals(part)
   end
 end
 
--- Adds what was given by this user, whose name and avatar are shown as `person`, to all open runs; nil without any. Returns until when
--- it can be taken back, and what it counted as JSON. `row` shows it, if one does.
-local function count(given, user, person, is_ranked, row)
+-- Adds what was given by this user to all open runs; nil without any. Returns until when it can be taken back, and what it counted as
+-- JSON. `name` is {"id","name","avatar"}; `row` shows the gift, if one does.
+local function count(given, user, name, is_ranked, row)
   if open_text == '' then return nil end
   local points = given.amount and feed.policy.points[given.currency] or 0
   local part = {
@@ -132,11 +128,11 @@ local function count(given, user, person, is_ranked, row)
     amount = given.amount, currency = given.amount and given.currency, ranked = is_ranked or nil, user = user,
   }
   if not added then
-    added = new_change()
+    added = { sums = {}, users = {}, beyond = {} }
     for _, number in ipairs(open_numbers) do changes[number] = added end
   end
   add_part(added, part)
-  if is_ranked then people[user] = person end
+  if is_ranked then names[user] = name end
   if row then change_row(row, part, 1) end
   move_goals(part)
   local keep_until = math.max(math.min(open_until, feed.now + KEPT_MS), feed.now + feed.policy.idempotency_window_ms)
@@ -148,7 +144,7 @@ local function take(part)
   is_taking = true
   for number in string.gmatch(part.runs, '%d+') do
     if runs.of[number + 0] then
-      changes[number] = changes[number] or new_change()
+      changes[number] = changes[number] or { sums = {}, users = {}, beyond = {} }
       add_part(changes[number], part)
     end
   end
@@ -180,70 +176,60 @@ local function take_value(part, row, lost)
   return part
 end
 
-local function sorted(of)
-  local names = {}
-  for name in pairs(of) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 -- What there is after `more` came or went; nil where there is nothing to take from.
 local function moved(before, more)
   if is_taking then return before and math.max(before - more, 0) end
   return math.min((before or 0) + more, MAX_SAFE)
 end
 
-local function write(command, key, all)
-  if #all > 0 then writes[#writes + 1] = { command, key, unpack(all) } end
-end
-
--- Says what is to be written of a run. A currency beyond those that a run has sums of is in no ranking either.
-local function move_sums(key, sums, rankings)
-  local names, set = sorted(sums), {}
-  for n, text in ipairs(call('HMGET', key, unpack(names))) do
-    local name = names[n]
-    local is_beyond = not text and string.byte(name) == 36 and call('HLEN', key) >= CURRENCIES_MAX + 3
-    local is = not is_beyond and moved(text and text + 0, sums[name])
-    if is then set[#set + 1], set[#set + 2] = name, int(is) else rankings[name] = nil end
+-- What a run will have. A currency beyond those that it may have leaves the change, and so counts in no score either.
+local function move_sums(has, change)
+  local currencies = 0
+  for name in pairs(has) do
+    if string.byte(name) == 36 then currencies = currencies + 1 end
   end
-  write('HSET', key, set)
-end
-
-local function move_gifters(key, gifters)
-  local users, set, gone = sorted(gifters), {}, {}
-  for n, text in ipairs(call('HMGET', key, unpack(users))) do
-    local is = moved(text and text + 0, gifters[users[n]])
-    if is and is > 0 then
-      set[#set + 1], set[#set + 2] = users[n], int(is)
-    elseif is then
-      gone[#gone + 1] = users[n]
+  for _, name in ipairs(person.sorted(change.sums)) do
+    if not has[name] and string.byte(name) == 36 then currencies = currencies + 1 end
+    if has[name] or currencies <= CURRENCIES_MAX then
+      has[name] = moved(has[name], change.sums[name])
+    else
+      change.beyond[name] = true
     end
   end
-  write('HSET', key, set)
-  write('HDEL', key, gone)
 end
 
-local function move_scores(key, scores)
-  local users, set, gone = sorted(scores), {}, {}
-  for n, text in ipairs(call('ZMSCORE', key, unpack(users))) do
-    local is = moved(text and -text, scores[users[n]])
-    if is and is > 0 then
-      set[#set + 1], set[#set + 2] = int(-is), users[n]
-    elseif is then
-      gone[#gone + 1] = users[n]
-    end
+-- What a user will have given in this run.
+local function move_person(it, number, change, given, has)
+  local before = it.runs[number] or {}
+  it.runs[number] = before
+  local had = before.gifts or 0
+  for name, more in pairs(given) do
+    if not change.beyond[name] then before[name] = moved(before[name], more) end
   end
-  write('ZADD', key, set)
-  write('ZREM', key, gone)
+  local gifts = before.gifts or 0
+  has.gifters = has.gifters + (gifts > 0 and 1 or 0) - (had > 0 and 1 or 0)
 end
 
-local function move(run, change)
-  local sums, gifters, rankings = runs.key(run, 'sums'), runs.key(run, 'gifters'), {}
-  for measure in pairs(change.scores) do rankings[measure] = runs.key(run, measure) end
-  if runs.is_short then return end
-  move_sums(sums, change.sums, rankings)
-  move_gifters(gifters, change.gifters)
-  for _, measure in ipairs(sorted(rankings)) do move_scores(rankings[measure], change.scores[measure]) end
+-- Says what is to be written of all that changes.
+local function move()
+  local numbers, users = person.sorted(changes), {}
+  sums = LATER.sums.of(numbers)
+  for n, number in ipairs(numbers) do
+    move_sums(sums[n], changes[number])
+    for user in pairs(changes[number].users) do users[user] = true end
+  end
+  unranked = person.sorted(users)
+  for n, text in ipairs(call('HMGET', KEYS.people, unpack(unranked))) do
+    local user = unranked[n]
+    local it = person.decode(text)
+    for k, number in ipairs(numbers) do
+      local change = changes[number]
+      if change.users[user] then move_person(it, number + 0, change, change.users[user], sums[k]) end
+    end
+    it.name = names[user] or it.name
+    people[#people + 1], people[#people + 2] = user, person.encode(it)
+  end
+  for n, number in ipairs(numbers) do fields[#fields + 1], fields[#fields + 2] = number, cmsgpack.pack(sums[n]) end
 end
 
 -- The refusal that ends the call once everything is counted, if there is one. Nothing is written yet.
@@ -251,15 +237,9 @@ local function refusal()
   call('HLEN', KEYS.parts) -- rows leave it also where nothing counts
   leaving = LATER.rows.leaving()
   if not next(changes) then return nil end
-  for _, run in ipairs(runs.state.runs) do
-    local change = changes[int(run.number)]
-    if change then move(run, change) end
-  end
-  local set = {}
-  for user, person in pairs(people) do set[#set + 1], set[#set + 2] = user, person end
-  call('HLEN', KEYS.names)
-  write('HSET', KEYS.names, set)
-  return runs.refusal() or LATER.notices.refusal(feed.now + 200)
+  move()
+  call('LLEN', KEYS.unranked)
+  return LATER.notices.refusal(feed.now + 200)
 end
 
 feed.commits[#feed.commits + 1] = function()
@@ -267,16 +247,15 @@ feed.commits[#feed.commits + 1] = function()
   local set = {}
   for row, parts in pairs(parts_of_rows) do
     if parts.is_changed and LATER.rows.find(row) then
-      local texts = {}
-      for n, part in ipairs(parts) do texts[n] = encode(part) end
-      set[#set + 1], set[#set + 2] = row, '[' .. table.concat(texts, ',') .. ']'
+      parts.is_changed = nil
+      set[#set + 1], set[#set + 2] = row, cmsgpack.pack(parts)
     end
   end
   if #set > 0 then call('HSET', KEYS.parts, unpack(set)) end
-  for _, command in ipairs(writes) do
-    local is_new = call(unpack(command))
-    if command[1] == 'ZADD' and is_new > 0 then call('ZREMRANGEBYRANK', command[2], int(RANKED_MAX), '-1') end
-  end
+  if #unranked == 0 then return end
+  call('HSET', KEYS.sums, unpack(fields))
+  call('HSET', KEYS.people, unpack(people))
+  call('RPUSH', KEYS.unranked, unpack(unranked))
 end
 
 return {

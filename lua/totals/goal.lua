@@ -1,12 +1,12 @@
 -- goal: defines, changes or deletes a goal.
 --
--- KEYS list hist meta policy due ledger reports readers totals parts names announced
+-- KEYS list hist meta policy due ledger reports readers totals sums people unranked parts announced
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
---   registered ledger_bounds looked_at runs measures time_zone bounds goal spec goals_max
+--   registered ledger_bounds looked_at time_zone bounds goal spec goals_max
 --     spec: {"goal","period","by","target","title"}, or "" to delete it
 --     goals_max: how many a feed may have
 -- USES clock policies list feed ledger
--- LATER doubt settle row rows room stored runs notices calendar
+-- LATER doubt settle row rows room stored runs sums notices calendar
 -- DATA writes
 -- RETURNS where the feed stands, then "new" or "changed" and the goal; or "full", "not_counted", "deleted" or "unknown"
 -- REFUSES as totals/tick does
@@ -27,7 +27,7 @@ local function put()
   if not runs.open[goal.period] then return 'not_counted' end
   if not at and #goals >= ARGV.goals_max + 0 then return 'full' end
   feed.begin()
-  local value = runs.sum(runs.open[goal.period], goal.by)
+  local value = LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0
   goal.reached_at = at and value >= goal.target and goals[at].reached_at or nil
   goals[at or #goals + 1], runs.is_changed = goal, true
   if value >= goal.target and not goal.reached_at then notices.reach(goal, value) else notices.of_goal(goal, value) end
@@ -42,8 +42,7 @@ local function delete()
 end
 
 local answer, text = (ARGV.spec == '' and delete or put)()
-notices.send()
-refusal = runs.refusal() or notices.refusal_of_turn(true) or ledger.refusal()
+refusal = notices.refusal(feed.now) or ledger.refusal()
 if refusal then return refusal end
 feed.commit()
 return { feed.position() .. ledger.news, answer, text }

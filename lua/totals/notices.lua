@@ -1,5 +1,7 @@
 -- notices: what watchers are notified of totals and goals: at most twice a second, and of a goal that is reached at once.
 --
+--   announced  HASH, "totals DAY" or "goal GOAL" -> what watchers know: {"totals":{…}} or {"goal":{…}}
+--
 -- The clock of totals is in the due queue while there is something to come: a notice, or the end of a run.
 
 local call, int, runs = redis.call, feed.int, LATER.runs
@@ -28,19 +30,18 @@ end
 
 -- What watchers learn of a run.
 local function text_of(run)
-  local text, sums = runs.totals(run)
-  local currencies, leaders = {}, {}
+  local sums = LATER.sums.of_run(run)
+  local currencies, measures, leaders = {}, { 'units' }, {}
   for name in pairs(sums) do
     if string.byte(name) == 36 then currencies[#currencies + 1] = name end
   end
   table.sort(currencies, function(a, b) return sums[a] > sums[b] or sums[a] == sums[b] and a < b end)
-  local measures = { next(feed.policy.points) and 'points' or nil, 'units' }
-  if not measures[1] then measures = { 'units' } end
+  if next(feed.policy.points) then measures[2] = 'points' end
   for n = 1, math.min(CURRENCIES_MAX, #currencies) do measures[#measures + 1] = currencies[n] end
   for n, measure in ipairs(measures) do
-    leaders[n] = '"' .. measure .. '":' .. runs.leaders(run, measure, LEADERS_MAX)
+    leaders[n] = '"' .. measure .. '":' .. LATER.rankings.first(run, measure, LEADERS_MAX)
   end
-  return text .. ',"leaders":{' .. table.concat(leaders, ',') .. '}}'
+  return LATER.sums.text(run, sums) .. ',"leaders":{' .. table.concat(leaders, ',') .. '}}'
 end
 
 -- Notifies watchers of what they do not know, if it is time.
@@ -52,7 +53,6 @@ function notices.send()
   for _, period in ipairs(PERIODS) do
     local run, name = runs.open[period], 'totals ' .. period
     local before, text = call('HGET', KEYS.announced, name), run and text_of(run)
-    if runs.is_short then return end
     local piece = text and '"' .. period .. '":' .. text
     if piece and before ~= '{"totals":{' .. piece .. '}}' then
       pieces[#pieces + 1], announced[name] = piece, '{"totals":{' .. piece .. '}}'
@@ -66,7 +66,7 @@ function notices.send()
     state.notified_at, runs.is_changed = feed.now, true
   end
   for _, goal in ipairs(state.goals) do
-    local name, value = 'goal ' .. goal.goal, runs.sum(runs.open[goal.period], goal.by)
+    local name, value = 'goal ' .. goal.goal, LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0
     local is_known = announced[name] or call('HGET', KEYS.announced, name) == '{"goal":' .. runs.goal_text(goal, value) .. '}'
     if not is_known then notices.of_goal(goal, value) end
   end
@@ -107,7 +107,7 @@ end
 
 feed.commits[#feed.commits + 1] = function()
   local text = runs.is_changed and runs.text()
-  if text then call('SET', KEYS.totals, text) elseif text == nil then call('UNLINK', KEYS.totals, KEYS.parts, KEYS.names, KEYS.announced) end
+  if text then call('SET', KEYS.totals, text) elseif text == nil then call('UNLINK', KEYS.totals, KEYS.sums, KEYS.people, KEYS.unranked, KEYS.parts, KEYS.announced) end
   for name in pairs(forgotten) do call('HDEL', KEYS.announced, name) end
   for name, text in pairs(announced) do call('HSET', KEYS.announced, name, text) end
   if alarm_at and alarm_at ~= was_alarm_at then call('ZADD', KEYS.due, int(alarm_at), CLOCK) end

@@ -1,13 +1,13 @@
 -- read: what a feed counts: the totals of its runs, or its goals.
 --
--- KEYS policy totals names
--- ARGV now default_policy runs measures what
+-- KEYS policy totals sums
+-- ARGV now default_policy what
 --     what: open for the runs that are, ended for those that ended last, goals
 -- USES clock policies
--- LATER runs
+-- LATER runs sums
 -- DATA reads
 -- RETURNS "counted", or "not_counted" where no run is open; then JSON: of each run its period and totals, or of each goal it
--- REFUSES with "period": the runs are to be settled first; and as totals/runs does
+-- REFUSES with "period": the runs are to be settled first
 
 local runs, policy = LATER.runs, policies.with(STRINGS.policy)
 if not policy or runs.is_damaged then return redis.error_reply('DAMAGED what a feed counts') end
@@ -16,11 +16,11 @@ if not runs.are_current(policy) then return { '', 'period' } end
 local answer = { next(runs.open) and 'counted' or 'not_counted' }
 if ARGV.what == 'goals' then
   for _, goal in ipairs(runs.state and runs.state.goals or {}) do
-    answer[#answer + 1] = runs.goal_text(goal, runs.sum(runs.open[goal.period], goal.by))
+    answer[#answer + 1] = runs.goal_text(goal, LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0)
   end
 else
   for period, run in pairs(ARGV.what == 'ended' and runs.ended or runs.open) do
-    answer[#answer + 1] = '{"' .. period .. '":' .. runs.totals(run) .. '}}'
+    answer[#answer + 1] = '{"' .. period .. '":' .. LATER.sums.text(run, LATER.sums.of_run(run)) .. '}}'
   end
 end
-return runs.refusal() or answer
+return answer

@@ -12,7 +12,7 @@ use super::changes::Changes;
 use super::json::add_json;
 use super::keyspace::Keyspace;
 use super::numbers::write_float;
-use super::packing::add_libraries;
+use super::packing::add_library;
 use super::reply::Reply;
 use super::words::Words;
 
@@ -94,7 +94,7 @@ impl ScriptHost {
         redis.raw_set("acl_check_cmd", lua.load("return function() return true end").eval::<Function>()?)?;
         let globals = lua.globals();
         globals.raw_set("redis", redis)?;
-        add_libraries(&lua)?;
+        add_library(&lua)?;
         add_json(&lua)?;
         // Nothing may be kept between scripts, nor read that is not there.
         let guard = lua.create_table()?;

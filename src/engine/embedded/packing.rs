@@ -1,20 +1,13 @@
-//! The libraries `struct` and `cmsgpack` that Redis gives to scripts, as far as the scripts in `lua/` use them: numbers and
-//! texts as bytes, byte for byte as Redis writes them.
-//!
-//! `struct` knows `>` and `<`, `B`, `I1` to `I8`, and `c0`, a text whose length is the number in front of it. `cmsgpack` knows numbers,
-//! texts, booleans, nil, arrays and maps.
+//! The library `cmsgpack` that Redis gives to scripts, as far as the scripts in `lua/` use it: numbers, texts, booleans, nil, arrays
+//! and maps, byte for byte as Redis writes them.
 
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 /// Tables in tables at most.
 const NESTING: usize = 16;
 
-/// Puts both libraries into the globals.
-pub(super) fn add_libraries(lua: &Lua) -> mlua::Result<()> {
-    let library = lua.create_table()?;
-    library.raw_set("pack", lua.create_function(pack_struct)?)?;
-    library.raw_set("unpack", lua.create_function(unpack_struct)?)?;
-    lua.globals().raw_set("struct", library)?;
+/// Puts the library into the globals.
+pub(super) fn add_library(lua: &Lua) -> mlua::Result<()> {
     let library = lua.create_table()?;
     library.raw_set("pack", lua.create_function(pack_messages)?)?;
     library.raw_set("unpack", lua.create_function(unpack_messages)?)?;
@@ -23,115 +16,6 @@ pub(super) fn add_libraries(lua: &Lua) -> mlua::Result<()> {
 
 fn error<T>(words: impl Into<String>) -> mlua::Result<T> {
     Err(mlua::Error::runtime(words.into()))
-}
-
-/// One item of a format.
-enum Item {
-    /// An unsigned integer of this many bytes.
-    Unsigned(usize),
-    /// A text, whose length is the number in front of it.
-    Counted,
-}
-
-/// The items of a format, and whether the highest byte of a number comes first.
-fn format_of(text: &[u8]) -> mlua::Result<(Vec<Item>, bool)> {
-    let (mut items, mut big_endian, mut at) = (Vec::new(), false, 0);
-    while at < text.len() {
-        let digit = text.get(at + 1).filter(|it| it.is_ascii_digit()).map(|it| usize::from(it - b'0'));
-        match (text[at], digit) {
-            (b'>', _) => big_endian = true,
-            (b'<', _) => big_endian = false,
-            (b'B', _) => items.push(Item::Unsigned(1)),
-            (b'I', Some(size @ 1..=8)) => {
-                items.push(Item::Unsigned(size));
-                at += 1;
-            }
-            (b'c', Some(0)) => {
-                items.push(Item::Counted);
-                at += 1;
-            }
-            _ => return error(format!("invalid format option '{}'", char::from(text[at]))),
-        }
-        at += 1;
-    }
-    Ok((items, big_endian))
-}
-
-/// A number, also one that is written as a text, as Lua takes it.
-fn number_of(value: &Value) -> mlua::Result<f64> {
-    match value {
-        Value::Integer(number) => Ok(*number as f64),
-        Value::Number(number) => Ok(*number),
-        Value::String(text) => {
-            let number = text.to_str().ok().and_then(|text| text.trim().parse().ok());
-            number.map_or_else(|| error("bad argument to 'pack' (number expected, got string)"), Ok)
-        }
-        other => error(format!("bad argument to 'pack' (number expected, got {})", other.type_name())),
-    }
-}
-
-fn pack_struct(lua: &Lua, (format, values): (LuaString, MultiValue)) -> mlua::Result<LuaString> {
-    let (items, big_endian) = format_of(&format.as_bytes())?;
-    let (mut out, mut values) = (Vec::with_capacity(96), values.into_iter());
-    for item in items {
-        let Some(value) = values.next() else { return error("bad argument to 'pack' (no value)") };
-        match item {
-            Item::Unsigned(size) => {
-                let bytes = (number_of(&value)? as i64).to_be_bytes();
-                let low = &bytes[8 - size..];
-                match big_endian {
-                    true => out.extend_from_slice(low),
-                    false => out.extend(low.iter().rev()),
-                }
-            }
-            Item::Counted => match value {
-                Value::String(text) => out.extend_from_slice(&text.as_bytes()),
-                other => {
-                    return error(format!(
-                        "bad argument to 'pack' (string expected, got {})",
-                        other.type_name()
-                    ));
-                }
-            },
-        }
-    }
-    lua.create_string(out)
-}
-
-fn unpack_struct(
-    lua: &Lua,
-    (format, text, from): (LuaString, LuaString, Option<usize>),
-) -> mlua::Result<MultiValue> {
-    let (items, big_endian) = format_of(&format.as_bytes())?;
-    let text = text.as_bytes();
-    let mut at = from.unwrap_or(1).saturating_sub(1);
-    let mut values: Vec<Value> = Vec::with_capacity(items.len() + 1);
-    for item in items {
-        let size = match item {
-            Item::Unsigned(size) => size,
-            Item::Counted => match values.pop() {
-                Some(Value::Number(length)) => length as usize,
-                _ => return error("format 'c0' needs a previous size"),
-            },
-        };
-        let Some(bytes) = at.checked_add(size).and_then(|end| text.get(at..end)) else {
-            return error("data string too short");
-        };
-        at += size;
-        values.push(match item {
-            Item::Unsigned(_) => {
-                let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
-                let number = match big_endian {
-                    true => bytes.iter().fold(0, add),
-                    false => bytes.iter().rev().fold(0, add),
-                };
-                Value::Number(number as f64)
-            }
-            Item::Counted => Value::String(lua.create_string(bytes)?),
-        });
-    }
-    values.push(Value::Number((at + 1) as f64));
-    Ok(values.into_iter().collect())
 }
 
 fn pack_messages(lua: &Lua, values: MultiValue) -> mlua::Result<LuaString> {
@@ -160,11 +44,15 @@ fn push_message(out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<
 
 fn push_table(out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
     let entries: Vec<(Value, Value)> = table.pairs().collect::<mlua::Result<_>>()?;
-    let length = table.raw_len();
-    let is_array = entries.len() == length && length > 0 || entries.is_empty();
-    if is_array {
-        push_size(out, length, (0x90, 15), 0xdc);
-        for at in 1..=length {
+    // The length of a table with holes may be as many as it has entries, so each key is looked at.
+    let is_place = |name: &Value| match name {
+        Value::Integer(at) => (1..=entries.len() as i64).contains(at),
+        Value::Number(at) => at.fract() == 0.0 && (1.0..=entries.len() as f64).contains(at),
+        _ => false,
+    };
+    if entries.iter().all(|(name, _)| is_place(name)) {
+        push_size(out, entries.len(), (0x90, 15), 0xdc);
+        for at in 1..=entries.len() {
             push_message(out, &table.raw_get(at)?, depth + 1)?;
         }
         return Ok(());

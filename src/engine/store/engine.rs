@@ -14,7 +14,7 @@ use super::faults::CLOSED;
 use super::feeds::Feeds;
 use super::keys::{self, Division, Keys};
 use super::known::Known;
-use super::known_runs::KnownRuns;
+use super::known_rankings::KnownRankingsOfFeeds;
 use super::options::StoreOptions;
 use super::place::{self, Embedded, Place};
 use super::rehoming::{Rehoming, keep_rehoming};
@@ -189,7 +189,7 @@ impl Begun {
             runner: runner.clone(),
             due,
             attaching: attaching.clone(),
-            known_runs: KnownRuns::default(),
+            rankings: KnownRankingsOfFeeds::default(),
         });
         let stock = Arc::new(DropStock::new(rounds.clone()));
         let blocks = Arc::new(BlockBook::new(runner.clone()));

@@ -1,6 +1,5 @@
 //! Lists of feeds: publishing, reading, comparing, listening.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redis::Value;
@@ -10,7 +9,7 @@ use tokio::time::timeout;
 use super::batcher::{Batch, Batcher, Submission};
 use super::blocks::BlockBook;
 use super::faults::{CLOSED, Fault, FaultKind};
-use super::rounds::{MEASURES, Ready, Rounds};
+use super::rounds::{Ready, Rounds};
 use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::slots::slot_of_tag;
@@ -85,7 +84,7 @@ impl Feeds {
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
         let everywhere = if everywhere.contains('1') { everywhere.as_str() } else { "" };
         let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
-        let mut ready = Ready { due_since, measures: measures_of(gifts), ..Ready::default() };
+        let mut ready = Ready { due_since, ..Ready::default() };
         let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
         let reply = self.rounds.run(feed, now, &mut ready, call).await?;
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
@@ -182,9 +181,8 @@ impl Feeds {
     async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
         call.for_a_reader();
-        let [.., announced] = self.runner.keys.totals(feed);
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);
-        call.key("announced", announced);
+        call.key("announced", self.runner.keys.announced(feed));
         let reply = self.runner.run_feed(call, feed, Some(now)).await?;
         let (mark, now) = reply.mark()?.clone();
         let policy = self.runner.with_overrides(reply.text(0)?)?;
@@ -254,15 +252,6 @@ impl Feeds {
             Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
         }
     }
-}
-
-/// The measures of these gifts.
-fn measures_of(gifts: &[Gift]) -> String {
-    let mut measures = MEASURES.to_owned();
-    let currencies: BTreeSet<&str> =
-        gifts.iter().filter_map(|gift| Some(gift.value.as_ref()?.currency.as_ref())).collect();
-    currencies.into_iter().for_each(|currency| measures.extend([" $", currency]));
-    measures
 }
 
 /// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.

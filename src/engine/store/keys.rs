@@ -173,22 +173,31 @@ impl Keys {
         self.named(feed, "id:", gift.as_str())
     }
 
-    /// `totals`, `parts`, `names`, `announced`: what a feed counts, and what watchers know of it.
+    /// `totals`, `sums`, `people`, `unranked`: what a feed counts.
     pub(super) fn totals(&self, feed: &FeedId) -> [String; 4] {
-        ["totals", "parts", "names", "announced"].map(|what| self.of(feed, what))
+        ["totals", "sums", "people", "unranked"].map(|what| self.of(feed, what))
     }
 
-    /// What each of these runs has: `sums`, `gifters`, and a `ranking` by each of these measures (`lua/totals/runs.lua`).
-    pub(super) fn runs(&self, feed: &FeedId, runs: &str, measures: &str) -> Vec<String> {
-        let of_run = |run: &str| {
-            let mut keys = vec![self.named(feed, "sums:", run), self.named(feed, "gifters:", run)];
-            keys.extend(measures.split(' ').filter(|it| !it.is_empty()).map(|it| {
-                let key = format!("ranking:{run}:");
-                self.named(feed, &key, it)
-            }));
-            keys
+    /// What rows have of totals.
+    pub(super) fn parts(&self, feed: &FeedId) -> String {
+        self.of(feed, "parts")
+    }
+
+    /// What watchers know of totals and goals.
+    pub(super) fn announced(&self, feed: &FeedId) -> String {
+        self.of(feed, "announced")
+    }
+
+    /// The rankings of these runs by these measures, both with blanks between (`lua/totals/rankings.lua`).
+    pub(super) fn rankings(&self, feed: &FeedId, runs: &str, measures: &str) -> Vec<String> {
+        let words =
+            |text: &str| text.split(' ').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let measures = words(measures);
+        let of_run = |run: String| {
+            let key = format!("ranking:{run}:");
+            measures.iter().map(|measure| self.named(feed, &key, measure)).collect::<Vec<_>>()
         };
-        runs.split(' ').filter(|it| !it.is_empty()).flat_map(of_run).collect()
+        words(runs).into_iter().flat_map(of_run).collect()
     }
 
     /// Rows that were taken back whole.

@@ -16,7 +16,7 @@ pub(in crate::engine) mod faults;
 mod feeds;
 mod keys;
 pub(in crate::engine) mod known;
-mod known_runs;
+mod known_rankings;
 mod moderation;
 mod operations;
 pub(in crate::engine) mod options;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::due::index::DueIndex;
 use super::faults::Fault;
-use super::known_runs::KnownRuns;
+use super::known_rankings::{KnownRankings, KnownRankingsOfFeeds};
 use super::reports::attach::Attaching;
 use super::runner::{Reply, Runner};
 use super::scripts::Call;
@@ -20,9 +20,6 @@ use crate::domain::{FeedId, Millis};
 /// of the time before.
 const ROUNDS: usize = 8;
 
-/// The measures that every gift may have.
-pub(super) const MEASURES: &str = "points units";
-
 /// What has been made ready for a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ready {
@@ -30,10 +27,8 @@ pub(super) struct Ready {
     pub registered: String,
     /// Since when the feed is in the index of due feeds.
     pub due_since: Option<Millis>,
-    /// The runs whose keys come along, by number, with blanks between; those that the feed is known to have where it is empty.
-    pub runs: String,
-    /// The measures by which rankings of these runs come along; the usual ones where it is empty.
-    pub measures: String,
+    /// The runs and the measures whose rankings come along.
+    pub rankings: KnownRankings,
 }
 
 /// What one call of a round came to.
@@ -75,8 +70,8 @@ enum Missing {
     Jobs(String),
     /// The runs that are counted are to be settled.
     Period,
-    /// The keys of these runs are to come along, with rankings by these measures. Then the runs that are open.
-    Runs([String; 3]),
+    /// These rankings are to come along.
+    Rankings(KnownRankings),
     /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
     Due(Millis, Option<u64>),
 }
@@ -120,9 +115,9 @@ impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
             Missing::Period => {
                 rounds.tick_totals(feed, *now).await?;
             }
-            Missing::Runs([runs, measures, open]) => {
-                rounds.known_runs.learn(feed, &open);
-                (ready.runs, ready.measures) = (runs, measures);
+            Missing::Rankings(rankings) => {
+                rounds.rankings.learn(feed, &rankings);
+                ready.rankings = rankings;
             }
             Missing::Due(at, delay) => {
                 delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));
@@ -138,7 +133,7 @@ pub(super) struct Rounds {
     pub runner: Arc<Runner>,
     pub due: Arc<DueIndex>,
     pub attaching: Arc<Attaching>,
-    pub known_runs: KnownRuns,
+    pub rankings: KnownRankingsOfFeeds,
 }
 
 impl Rounds {
@@ -159,19 +154,12 @@ impl Rounds {
 
     /// KEYS and ARGV by which a script counts.
     fn counted(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
-        let [totals, parts, names, announced] = self.runner.keys.totals(feed);
-        call.keys([("totals", totals), ("parts", parts), ("names", names), ("announced", announced)]);
+        let keys = &self.runner.keys;
+        let [totals, sums, people, unranked] = keys.totals(feed);
+        call.keys([("totals", totals), ("sums", sums), ("people", people), ("unranked", unranked)]);
+        call.keys([("parts", keys.parts(feed)), ("announced", keys.announced(feed))]);
         let since = ready.due_since.map(|since| since.0.to_string()).unwrap_or_default();
         call.arg("looked_at", since);
-        self.runs(call, feed, ready);
-    }
-
-    /// KEYS and ARGV of the runs of a feed.
-    pub fn runs(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
-        let runs = if ready.runs.is_empty() { self.known_runs.of(feed) } else { ready.runs.as_str().into() };
-        let measures = if ready.measures.is_empty() { MEASURES } else { ready.measures.as_str() };
-        call.arg("runs", &runs).arg("measures", measures);
-        call.last_keys(self.runner.keys.runs(feed, &runs, measures));
     }
 
     /// KEYS and ARGV by which a script appends to the ledger.
@@ -219,8 +207,8 @@ fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
         (Some("again"), ..) => Ok(None),
         (Some("period"), ..) => Ok(Some(Missing::Period)),
         (Some("runs"), ..) => {
-            let text = |at| reply.text(at).map(str::to_owned);
-            Ok(Some(Missing::Runs([text(2)?, text(3)?, text(4)?])))
+            let (runs, measures) = (reply.text(2)?.to_owned(), reply.text(3)?.to_owned());
+            Ok(Some(Missing::Rankings(KnownRankings { runs, measures })))
         }
         (Some("register"), _, Some(at)) => {
             Ok(Some(Missing::Due(Millis(at), number(3).map(|delay| delay.max(0) as u64))))

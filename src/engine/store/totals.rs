@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::pin::Pin;
 
 use super::faults::Fault;
+use super::known_rankings::KnownRankings;
 use super::rounds::{Ready, Rounds};
 use super::runner::Reply;
 use super::scripts::{self, Call, Script};
@@ -17,6 +18,9 @@ use crate::engine::protocol::records::{goal_spec, read_goal, read_leaders, read_
 /// How often a call is made anew because the policy or the calendar was another by then.
 const AGAIN: usize = 8;
 
+/// Users that `lua/totals/rank.lua` ranks in one call.
+const RANKED_AT_ONCE: u64 = 256;
+
 /// What a look at what a feed counts came to.
 pub(super) struct Ticked {
     /// The store's clock.
@@ -26,17 +30,46 @@ pub(super) struct Ticked {
 }
 
 impl Rounds {
-    /// Settles what a feed counts. Boxed, because what it calls may call it.
+    /// Ranks who gave, and settles what a feed counts. Boxed, because what it calls may call it.
     pub fn tick_totals<'a>(
         &'a self,
         feed: &'a FeedId,
         now: Option<Millis>,
     ) -> Pin<Box<dyn Future<Output = Result<Ticked, Fault>> + Send + 'a>> {
         Box::pin(async move {
-            let reply = self.turn(&scripts::TOTALS_TICK, feed, now, |_| {}).await?;
+            self.rank(feed, now).await?;
+            let own = |call: &mut Call, ready: &Ready| ready.rankings.push(call, &self.runner.keys, feed);
+            let reply = self.turn(&scripts::TOTALS_TICK, feed, now, own).await?;
             let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
             Ok(Ticked { now: reply.mark()?.1, next })
         })
+    }
+
+    /// Brings the rankings up to what users gave before this call.
+    async fn rank(&self, feed: &FeedId, now: Option<Millis>) -> Result<(), Fault> {
+        let mut rankings = self.rankings.of(feed);
+        let (mut waiting, mut rounds) = (None, AGAIN);
+        while rounds > 0 {
+            let mut call = self.runner.timed(&scripts::TOTALS_RANK, now);
+            let [totals, sums, people, unranked] = self.runner.keys.totals(feed);
+            call.keys([("totals", totals), ("sums", sums), ("people", people), ("unranked", unranked)]);
+            rankings.push(&mut call, &self.runner.keys, feed);
+            let texts: Vec<String> = self.runner.run(&call).await?;
+            if let Some(missing) = missing_rankings(&texts) {
+                self.rankings.learn(feed, &missing);
+                rankings = missing;
+                rounds -= 1;
+                continue;
+            }
+            let left: u64 = texts.first().and_then(|text| text.parse().ok()).ok_or(Garbled("a reply"))?;
+            // Who gave meanwhile need not be ranked.
+            let before = *waiting.get_or_insert(left);
+            waiting = Some(before.min(left).saturating_sub(RANKED_AT_ONCE));
+            if left == 0 || before == 0 {
+                return Ok(());
+            }
+        }
+        Err(policy_moves())
     }
 
     /// Runs a script that begins and ends runs by the calendar, which it gets from here. `own` adds what is the script's own.
@@ -45,19 +78,19 @@ impl Rounds {
         script: &'static Script,
         feed: &FeedId,
         now: Option<Millis>,
-        own: impl Fn(&mut Call) + Sync,
+        own: impl Fn(&mut Call, &Ready) + Sync,
     ) -> Result<Reply, Fault> {
         let mut clock = self.runner.clock(now).unwrap_or_else(Millis::now);
-        let mut ready = Ready::default();
+        let mut ready = Ready { rankings: self.rankings.of(feed), ..Ready::default() };
         for _ in 0..AGAIN {
             let policy = self.runner.with_overrides(&self.runner.overrides(feed).await?)?;
-            let call = |_: &Ready| {
+            let call = |ready: &Ready| {
                 let mut call = self.runner.feed_call(script, feed);
                 let [due, _] = self.runner.keys.due(feed);
                 call.key("due", due)
                     .arg("time_zone", &policy.time_zone)
                     .arg("bounds", bounds(&policy, clock));
-                own(&mut call);
+                own(&mut call, ready);
                 call
             };
             let reply = self.run(feed, now, &mut ready, call).await?;
@@ -69,42 +102,45 @@ impl Rounds {
         Err(policy_moves())
     }
 
-    /// Runs a script that reads what a feed counts, once that is settled. A ranking by `measure` comes along, unless that is empty.
+    /// Runs a script that reads what a feed counts, once that is settled.
     async fn look(
         &self,
         script: &'static Script,
-        (feed, measure): (&FeedId, String),
+        feed: &FeedId,
         now: Millis,
-        own: impl Fn(&mut Call) + Sync,
+        own: impl Fn(&mut Call, &KnownRankings, bool) + Sync,
     ) -> Result<Vec<String>, Fault> {
-        let mut ready = Ready { measures: measure, ..Ready::default() };
+        let (mut rankings, mut are_ranked) = (self.rankings.of(feed), false);
         for _ in 0..AGAIN {
             let mut call = self.runner.timed(script, Some(now));
-            let [totals, _, names, _] = self.runner.keys.totals(feed);
-            call.keys([("policy", self.runner.keys.policy(feed)), ("totals", totals), ("names", names)]);
+            let [totals, ..] = self.runner.keys.totals(feed);
+            call.keys([("policy", self.runner.keys.policy(feed)), ("totals", totals)]);
             call.arg("default_policy", self.runner.defaults()).for_a_reader();
-            self.runs(&mut call, feed, &ready);
-            own(&mut call);
+            own(&mut call, &rankings, are_ranked);
             let texts: Vec<String> = self.runner.run(&call).await?;
             match &texts[..] {
                 [none, what] if none.is_empty() && what == "period" => {
                     self.tick_totals(feed, Some(now)).await?;
                 }
-                [none, what, runs, measures, open] if none.is_empty() && what == "runs" => {
-                    self.known_runs.learn(feed, open);
-                    ready = Ready { runs: runs.clone(), measures: measures.clone(), ..ready };
+                [none, what] if none.is_empty() && what == "rank" => {
+                    self.rank(feed, Some(now)).await?;
+                    are_ranked = true;
                 }
-                _ => return Ok(texts),
+                _ => match missing_rankings(&texts) {
+                    Some(missing) => rankings = missing,
+                    None => return Ok(texts),
+                },
             }
         }
         Err(policy_moves())
     }
 
     async fn read_all(&self, feed: &FeedId, what: &str, now: Millis) -> Result<Vec<String>, Fault> {
-        let own = |call: &mut Call| {
-            call.arg("what", what);
+        let own = |call: &mut Call, _: &KnownRankings, _| {
+            let [_, sums, ..] = self.runner.keys.totals(feed);
+            call.arg("what", what).key("sums", sums);
         };
-        self.look(&scripts::TOTALS_READ, (feed, String::new()), now, own).await
+        self.look(&scripts::TOTALS_READ, feed, now, own).await
     }
 
     pub async fn read_totals(
@@ -132,12 +168,16 @@ impl Rounds {
         ask: LeadersAsk,
         now: Millis,
     ) -> Result<Option<LeadersView>, Fault> {
-        let own = |call: &mut Call| {
+        let own = |call: &mut Call, rankings: &KnownRankings, are_ranked| {
+            let [_, _, people, unranked] = self.runner.keys.totals(feed);
+            call.keys([("people", people), ("unranked", unranked)]);
+            rankings.push(call, &self.runner.keys, feed);
+            call.arg("are_ranked", if are_ranked { "1" } else { "" });
             let state = if ask.back { "ended" } else { "open" };
             call.arg("period", ask.period).arg("state", state).arg("measure", ask.by.code());
             call.arg("limit", ask.limit).arg("user", ask.user.as_deref().unwrap_or_default());
         };
-        let texts = self.look(&scripts::TOTALS_LEADERS, (feed, ask.by.code()), now, own).await?;
+        let texts = self.look(&scripts::TOTALS_LEADERS, feed, now, own).await?;
         let [since, leaders, ref user @ ..] = texts.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             return Ok(None);
         };
@@ -157,7 +197,7 @@ impl Rounds {
         id: String,
         now: Millis,
     ) -> Result<(Session, bool), Fault> {
-        let own = |call: &mut Call| {
+        let own = |call: &mut Call, _: &Ready| {
             call.arg("session", &id).bounded();
         };
         let reply = self.turn(&scripts::TOTALS_SESSION, feed, Some(now), own).await?;
@@ -196,13 +236,23 @@ impl Rounds {
     }
 
     async fn change_goal(&self, feed: &FeedId, id: &GoalId, spec: &str, now: Millis) -> Result<Reply, Fault> {
-        let own = |call: &mut Call| {
+        let own = |call: &mut Call, _: &Ready| {
             call.arg("goal", id).arg("spec", spec).arg("goals_max", MAX_GOALS);
             if !spec.is_empty() {
                 call.bounded();
             }
         };
         self.turn(&scripts::TOTALS_GOAL, feed, Some(now), own).await
+    }
+}
+
+/// The rankings without which a script refused.
+fn missing_rankings(texts: &[String]) -> Option<KnownRankings> {
+    match texts {
+        [none, what, runs, measures] if none.is_empty() && what == "runs" => {
+            Some(KnownRankings { runs: runs.clone(), measures: measures.clone() })
+        }
+        _ => None,
     }
 }
 

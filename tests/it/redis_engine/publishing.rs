@@ -14,6 +14,11 @@ use tipcast::engine::store::scripts;
 /// A key's type, content and whether it expires.
 type Key = (String, Vec<String>, bool);
 
+/// A character for each byte: records may be MessagePack.
+fn bytes_as_text(bytes: Vec<u8>) -> String {
+    bytes.into_iter().map(char::from).collect()
+}
+
 /// Everything that is stored.
 fn stored(redis: &mut redis::Connection) -> BTreeMap<String, Key> {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(redis).unwrap();
@@ -38,9 +43,10 @@ fn stored(redis: &mut redis::Connection) -> BTreeMap<String, Key> {
             other => panic!("{key} is a {other}"),
         };
     }
-    let contents: Vec<Vec<String>> = contents.query(redis).unwrap();
+    let contents: Vec<Vec<Vec<u8>>> = contents.query(redis).unwrap();
     let all = keys.iter().zip(about).zip(contents);
-    all.map(|((key, (kind, ttl)), mut content)| {
+    all.map(|((key, (kind, ttl)), content)| {
+        let mut content: Vec<String> = content.into_iter().map(bytes_as_text).collect();
         if kind == "hash" {
             let mut fields: Vec<String> = content.chunks(2).map(|it| it.join("=")).collect();
             fields.sort();
@@ -119,16 +125,18 @@ fn gift_args(gift: &Gift) -> [String; 9] {
     ]
 }
 
-/// The runs and measures whose keys come along.
-const RUNS: &str = "1 2";
-const MEASURES: &str = "points units $EUR $JPY";
-
-/// The keys of runs, as `lua/totals/runs.lua` names them.
-fn keys_of_runs() -> impl Iterator<Item = String> {
-    RUNS.split(' ').flat_map(|run| {
-        let of_measure = MEASURES.split(' ').map(move |by| format!("ranking:{run}:{by}"));
-        [format!("sums:{run}"), format!("gifters:{run}")].into_iter().chain(of_measure)
-    })
+/// As MessagePack, which totals are stored as.
+fn packed(value: &Value) -> Vec<u8> {
+    let sized = |kind: u8, size: usize| vec![kind | u8::try_from(size).unwrap()];
+    match value {
+        Value::Array(all) => [sized(0x90, all.len()), all.iter().flat_map(packed).collect()].concat(),
+        Value::Object(all) => {
+            let members = all.iter().flat_map(|(name, value)| [packed(&json!(name)), packed(value)].concat());
+            [sized(0x80, all.len()), members.collect()].concat()
+        }
+        Value::String(text) => [sized(0xa0, text.len()), text.clone().into_bytes()].concat(),
+        number => [vec![0xcf], number.as_u64().unwrap().to_be_bytes().to_vec()].concat(),
+    }
 }
 
 /// The lock of a gift, or how far the combo of a frame is.
@@ -172,7 +180,6 @@ impl OnRedis {
         for gift in gifts {
             call.key(OnRedis::key(&format!("id:{}", gift.id))).key(OnRedis::key(&lock_of(gift)));
         }
-        keys_of_runs().for_each(|key| _ = call.key(OnRedis::key(&key)));
         for (arg, name) in args.iter().zip(&scripts::PUBLISH.header().args) {
             call.arg(if *name == "live_channel" { OnRedis::key("messages") } else { arg.clone() });
         }
@@ -192,11 +199,10 @@ impl InProcess {
         format!("{{room1}}:{name}")
     }
 
-    fn command(&self, words: &[&str], now: u64) {
-        let key = InProcess::key(words[1]);
-        let mut words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        words[1] = key.as_bytes();
-        self.host.with_space(|space| space.execute(&words, now as i64, &mut Changes::default()));
+    fn command(&self, name: &str, key: &str, args: &[&[u8]]) {
+        let key = InProcess::key(key);
+        let words = [&[name.as_bytes(), key.as_bytes()], args].concat();
+        self.host.with_space(|space| space.execute(&words, 1_800_000_000_000, &mut Changes::default()));
     }
 
     fn run(&self, args: &[String], gifts: &[Gift], now: u64) -> Result<Vec<String>, String> {
@@ -210,7 +216,6 @@ impl InProcess {
             keys.extend([InProcess::key(&format!("id:{}", gift.id)), InProcess::key(&lock_of(gift))]);
             words.extend(gift_args(gift));
         }
-        keys.extend(keys_of_runs().map(|key| InProcess::key(&key)));
         let [keys, words] = [&keys, &words].map(|all| all.iter().map(|it| it.as_bytes()).collect::<Words>());
         match self.host.run(&self.source, &keys, &words, now as i64).map_err(|error| error.0)?.reply {
             Reply::Array(all) => Ok(all.into_iter().map(text_of).collect()),
@@ -221,8 +226,7 @@ impl InProcess {
     fn stored(&self) -> BTreeMap<String, Key> {
         let all = self.host.with_space(|space| space.dump()).into_iter();
         all.map(|(key, (kind, content, until))| {
-            let mut content: Vec<String> =
-                content.into_iter().map(|it| String::from_utf8(it).unwrap()).collect();
+            let mut content: Vec<String> = content.into_iter().map(bytes_as_text).collect();
             if kind == "zset" {
                 // As Redis gives members and scores.
                 content = content
@@ -264,7 +268,7 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
             },
         };
         let command = |words: &[&str]| {
-            local.command(words, 1_800_000_000_000);
+            local.command(words[0], words[1], &words[2..].iter().map(|it| it.as_bytes()).collect::<Vec<_>>());
             let mut command = redis::cmd(words[0]);
             command.arg(OnRedis::key(words[1])).arg(&words[2..]);
             command.exec(&mut server.connect()).unwrap();
@@ -308,7 +312,9 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
                     {"number": 2, "period": "day", "state": "open", "since": 1_799_999_000_000_u64, "until": 1_800_000_020_000_u64},
                 ],
             });
-            command(&["SET", "totals", &totals.to_string()]);
+            let totals = packed(&totals);
+            local.command("SET", "totals", &[&totals]);
+            redis::cmd("SET").arg(OnRedis::key("totals")).arg(&totals).exec(&mut redis).unwrap();
         }
         let idle = if dice.one_in(16) { "3600000" } else { "0" };
         let bounds = dice.of(&["10000 100000 0", "40 100 0"]);
@@ -370,8 +376,6 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
                 "",
                 bounds,
                 &registered,
-                RUNS,
-                MEASURES,
                 "5",
                 &everywhere,
             ]

@@ -11,7 +11,6 @@ use crate::domain::{GoalId, Millis};
 #[derive(Deserialize)]
 struct StoredPeriod {
     since: i64,
-    gifters: u64,
     sums: BTreeMap<String, u64>,
     #[serde(default)]
     leaders: BTreeMap<String, Vec<StoredLeader>>,
@@ -32,7 +31,7 @@ impl StoredLeader {
 impl StoredPeriod {
     fn view(self) -> Option<PeriodView> {
         let sum = |name: &str| self.sums.get(name).copied().unwrap_or(0);
-        let (gifts, units, points) = (sum("gifts"), sum("units"), sum("points"));
+        let (gifts, gifters, units, points) = (sum("gifts"), sum("gifters"), sum("units"), sum("points"));
         let value = |(name, amount): (&String, &u64)| Some((name.strip_prefix('$')?.to_owned(), *amount));
         let mut values: Vec<(String, u64)> = self.sums.iter().filter_map(value).collect();
         values.sort_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
@@ -42,7 +41,7 @@ impl StoredPeriod {
         let mut leaders = leaders.collect::<Option<Vec<(Measure, Vec<Leader>)>>>()?;
         leaders.sort_by(|(a, _), (b, _)| a.cmp(b));
         let since = Millis(self.since);
-        Some(PeriodView { since, gifts, units, gifters: self.gifters, points, values, leaders })
+        Some(PeriodView { since, gifts, units, gifters, points, values, leaders })
     }
 }
 
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_period_and_a_goal_are_read() {
-        let day = r#"{"since":5,"gifters":2,"sums":{"gifts":3,"units":4,"$EUR":9,"$coins":9,"$USD":10},
+        let day = r#"{"since":5,"sums":{"gifters":2,"gifts":3,"units":4,"$EUR":9,"$coins":9,"$USD":10},
             "leaders":{"units":[{"score":3,"user":{"id":"a"}}],"$EUR":[],"points":[]}}"#;
         let periods = read_periods(&format!("{{\"day\":{day},\"week\":null}}")).unwrap();
         let [(Period::Day, Some(view)), (Period::Week, None)] = &periods[..] else { panic!("{periods:?}") };

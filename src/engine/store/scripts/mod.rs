@@ -44,7 +44,7 @@ macro_rules! module {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`.
-pub const MODULES: [Module; 31] = [
+pub const MODULES: [Module; 34] = [
     module!("clock", "clock"),
     module!("feed/policies", "policies"),
     module!("feed/list", "list"),
@@ -73,6 +73,9 @@ pub const MODULES: [Module; 31] = [
     module!("ledger/reports", "reports"),
     module!("ledger/reader", "reader"),
     module!("totals/runs", "runs"),
+    module!("totals/sums", "sums"),
+    module!("totals/person", "person"),
+    module!("totals/rankings", "rankings"),
     module!("totals/counting", "counting"),
     module!("totals/notices", "notices"),
     module!("totals/calendar", "calendar"),
@@ -170,6 +173,7 @@ script!(REVIEW, "feed_review", "feed/review", true);
 script!(BLOCK_CHANGE, "block_change", "feed/block_change", true);
 script!(WALK_TURN, "walk_turn", "feed/walk_turn", true);
 script!(TOTALS_TICK, "totals_tick", "totals/tick", false);
+script!(TOTALS_RANK, "totals_rank", "totals/rank", false);
 script!(TOTALS_SESSION, "totals_session", "totals/session", true);
 script!(TOTALS_GOAL, "totals_goal", "totals/goal", true);
 script!(TOTALS_READ, "totals_read", "totals/read", false);
@@ -242,8 +246,9 @@ pub fn named(name: Option<&str>) -> Result<String, String> {
 }
 
 /// Every script there is.
-pub static ALL: [&Script; 48] = [
+pub static ALL: [&Script; 49] = [
     &TOTALS_TICK,
+    &TOTALS_RANK,
     &TOTALS_SESSION,
     &TOTALS_GOAL,
     &TOTALS_READ,
