@@ -44,13 +44,13 @@ local function amounts_of(part)
   return amounts
 end
 
--- Adds a part to what changes in a run: its sums, and what users gave.
-local function add_part(change, part)
+-- Adds a part, which has these amounts, to what changes in a run: its sums, and what users gave.
+local function add_part(change, part, amounts)
   add_to(change.sums, 'gifts', part.gifts)
   local given = change.users[part.user] or { gifts = 0 }
   change.users[part.user] = given
   add_to(given, 'gifts', part.gifts)
-  for measure, amount in pairs(amounts_of(part)) do
+  for measure, amount in pairs(amounts) do
     add_to(change.sums, measure, amount)
     if part.ranked and amount > 0 then add_to(given, measure, amount) end
   end
@@ -103,11 +103,9 @@ local function watch_goals()
   end
 end
 
--- A goal that this part reaches is reached at once, with its entry directly behind that of the gift.
-local function move_goals(part)
+-- A goal that these amounts reach is reached at once, with its entry directly behind that of the gift.
+local function move_goals(amounts)
   if not goals then watch_goals() end
-  if #goals == 0 then return end
-  local amounts = amounts_of(part)
   for n = #goals, 1, -1 do
     local it = goals[n]
     it.value = math.min(it.value + (amounts[it.goal.by] or 0), MAX_SAFE)
@@ -131,10 +129,11 @@ local function count(given, user, name, is_ranked, row)
     added = { sums = {}, users = {}, beyond = {} }
     for _, number in ipairs(open_numbers) do changes[number] = added end
   end
-  add_part(added, part)
+  local amounts = amounts_of(part)
+  add_part(added, part, amounts)
   if is_ranked then names[user] = name end
   if row then change_row(row, part, 1) end
-  move_goals(part)
+  move_goals(amounts)
   local keep_until = math.max(math.min(open_until, feed.now + KEPT_MS), feed.now + feed.policy.idempotency_window_ms)
   return math.min(keep_until, clock.MAX_TIME), encode(part)
 end
@@ -142,10 +141,11 @@ end
 -- Takes a part out of the runs that still are kept.
 local function take(part)
   is_taking = true
+  local amounts = amounts_of(part)
   for number in string.gmatch(part.runs, '%d+') do
     if runs.of[number + 0] then
       changes[number] = changes[number] or { sums = {}, users = {}, beyond = {} }
-      add_part(changes[number], part)
+      add_part(changes[number], part, amounts)
     end
   end
 end
@@ -182,18 +182,26 @@ local function moved(before, more)
   return math.min((before or 0) + more, MAX_SAFE)
 end
 
--- What a run will have. A currency beyond those that it may have leaves the change, and so counts in no score either.
-local function move_sums(has, change)
-  local currencies = 0
+local function is_currency(name)
+  return string.byte(name) == 36
+end
+
+-- Whether a run has sums of as many currencies as it may.
+local function is_full(has)
+  local count = 0
   for name in pairs(has) do
-    if string.byte(name) == 36 then currencies = currencies + 1 end
+    if is_currency(name) then count = count + 1 end
   end
-  for _, name in ipairs(person.sorted(change.sums)) do
-    if not has[name] and string.byte(name) == 36 then currencies = currencies + 1 end
-    if has[name] or currencies <= CURRENCIES_MAX then
-      has[name] = moved(has[name], change.sums[name])
-    else
+  return count >= CURRENCIES_MAX
+end
+
+-- What a run will have. A currency beyond those that it may have counts in no score either.
+local function move_sums(has, change)
+  for name, more in pairs(change.sums) do
+    if not has[name] and is_currency(name) and is_full(has) then
       change.beyond[name] = true
+    else
+      has[name] = moved(has[name], more)
     end
   end
 end

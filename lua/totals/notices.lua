@@ -81,7 +81,7 @@ end
 -- The clock strikes at this time, or earlier where `is_latest`; without a time never. The refusal, if no node would look at the feed
 -- by then.
 local function set_alarm(at, is_latest)
-  call('HLEN', KEYS.announced)
+  if next(announced) or next(forgotten) then call('HLEN', KEYS.announced) end -- checks its type
   was_alarm_at = tonumber(call('ZSCORE', KEYS.due, CLOCK) or nil)
   alarm_at = is_latest and was_alarm_at and was_alarm_at <= at and was_alarm_at or at
   if alarm_at and alarm_at ~= was_alarm_at and not is_looked_at(alarm_at) then
