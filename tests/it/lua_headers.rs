@@ -65,7 +65,7 @@ fn every_script_says_what_it_does_with_the_data() {
         }
         let code: String = script.text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         let writes = [
-            "'SET'", "'HSET'", "'DEL'", "'HDEL'", "'ZADD'", "'ZREM'", "'LPUSH'", "'RPUSH'", "'MSET'",
+            "'SET'", "'HSET'", "'DEL'", "'HDEL'", "'ZADD'", "'ZREM'", "'LPUSH'", "'RPUSH'", "'UNLINK'",
             "settle()", "commit()",
         ];
         let wrote: Vec<_> = writes.iter().filter(|word| code.contains(**word)).collect();

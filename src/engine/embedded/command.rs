@@ -34,7 +34,6 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "get", arity: 2, run: |s, words| s.get(words) },
     Command { name: "mget", arity: -2, run: |s, words| s.mget(words) },
-    Command { name: "mset", arity: -3, run: |s, words| s.mset(words) },
     Command { name: "set", arity: -3, run: |s, words| s.set(words) },
     Command { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
     Command { name: "del", arity: -2, run: |s, words| s.del(words) },
@@ -63,7 +62,6 @@ const COMMANDS: &[Command] = &[
     Command { name: "lset", arity: 4, run: |s, words| s.lset(words) },
     Command { name: "lpush", arity: -3, run: |s, words| s.lpush(words) },
     Command { name: "rpush", arity: -3, run: |s, words| s.rpush(words) },
-    Command { name: "rpushx", arity: -3, run: |s, words| s.rpushx(words) },
     Command { name: "zadd", arity: -4, run: |s, words| s.zadd(words) },
     Command { name: "zrem", arity: -3, run: |s, words| s.zrem(words) },
     Command { name: "zcard", arity: 2, run: |s, words| s.zcard(words) },

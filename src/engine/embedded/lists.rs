@@ -96,13 +96,6 @@ impl Session<'_> {
         self.push(words, false)
     }
 
-    pub(super) fn rpushx(&mut self, words: &[&[u8]]) -> Answer {
-        match self.list(words[0])? {
-            Some(_) => self.push(words, false),
-            None => Ok(Reply::Int(0)),
-        }
-    }
-
     fn push(&mut self, words: &[&[u8]], in_front: bool) -> Answer {
         self.list(words[0])?;
         self.space.forget_expired(words[0], self.now, self.changes);

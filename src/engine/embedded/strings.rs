@@ -33,14 +33,6 @@ impl Session<'_> {
         self.space.set_string(key, value.into(), until, self.changes);
     }
 
-    pub(super) fn mset(&mut self, words: &[&[u8]]) -> Answer {
-        if !words.len().is_multiple_of(2) {
-            return Err("ERR wrong number of arguments for 'mset' command");
-        }
-        words.chunks_exact(2).for_each(|pair| self.put(pair[0], pair[1], None));
-        Ok(Reply::Status("OK"))
-    }
-
     pub(super) fn set(&mut self, words: &[&[u8]]) -> Answer {
         let (mut for_ms, mut get, mut keep) = (None, false, false);
         let mut options = words[2..].iter();

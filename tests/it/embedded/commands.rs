@@ -67,8 +67,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
     let mut words: Vec<String> = match dice.below(44) {
         0 => vec!["GET".into(), key(dice, string)],
         1 => [vec!["MGET".into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])].concat(),
-        2 => vec!["MSET".into(), key(dice, string), name(dice), key(dice, string), name(dice)],
-        3 => vec!["SET".into(), key(dice, string), name(dice)],
+        2 | 3 => vec!["SET".into(), key(dice, string), name(dice)],
         4 => vec!["SET".into(), key(dice, string), name(dice), "PX".into(), lifetime(dice)],
         5 => vec!["SET".into(), key(dice, string), name(dice), "PX".into(), lifetime(dice), "GET".into()],
         6 => {
@@ -96,8 +95,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
         25 => vec!["LTRIM".into(), key(dice, list), number(dice), number(dice)],
         26 => vec!["LSET".into(), key(dice, list), number(dice), name(dice)],
         27 => [vec!["LPUSH".into(), key(dice, list)], many(dice, &|dice| vec![name(dice)])].concat(),
-        28 => [vec!["RPUSH".into(), key(dice, list)], many(dice, &|dice| vec![name(dice)])].concat(),
-        29 => [vec!["RPUSHX".into(), key(dice, list)], many(dice, &|dice| vec![name(dice)])].concat(),
+        28 | 29 => [vec!["RPUSH".into(), key(dice, list)], many(dice, &|dice| vec![name(dice)])].concat(),
         30 | 31 => {
             [vec!["ZADD".into(), key(dice, set)], many(dice, &|dice| vec![score(dice), name(dice)])].concat()
         }
