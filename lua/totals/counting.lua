@@ -8,8 +8,8 @@
 
 local call, int, runs, person = redis.call, feed.int, LATER.runs, LATER.person
 local MAX_SAFE = 9007199254740991
--- Currencies that a run has sums of.
-local CURRENCIES_MAX = 64
+-- Currencies that a run has sums of; users that wait to be ranked.
+local CURRENCIES_MAX, UNRANKED_MAX = 64, 100000
 -- For how long a gift can be taken back at most: the domain's KEEP_MS.
 local KEPT_MS = 3024000000
 
@@ -126,7 +126,7 @@ local function count(given, user, name, is_ranked, row)
     amount = given.amount, currency = given.amount and given.currency, ranked = is_ranked or nil, user = user,
   }
   if not added then
-    added = { sums = {}, users = {}, beyond = {} }
+    added = { sums = {}, users = {} }
     for _, number in ipairs(open_numbers) do changes[number] = added end
   end
   local amounts = amounts_of(part)
@@ -144,7 +144,7 @@ local function take(part)
   local amounts = amounts_of(part)
   for number in string.gmatch(part.runs, '%d+') do
     if runs.of[number + 0] then
-      changes[number] = changes[number] or { sums = {}, users = {}, beyond = {} }
+      changes[number] = changes[number] or { sums = {}, users = {} }
       add_part(changes[number], part, amounts)
     end
   end
@@ -195,24 +195,26 @@ local function is_full(has)
   return count >= CURRENCIES_MAX
 end
 
--- What a run will have. A currency beyond those that it may have counts in no score either.
+-- What a run will have. Returns the currencies beyond those that it may have, which count in no score either.
 local function move_sums(has, change)
+  local beyond = {}
   for name, more in pairs(change.sums) do
     if not has[name] and is_currency(name) and is_full(has) then
-      change.beyond[name] = true
+      beyond[name] = true
     else
       has[name] = moved(has[name], more)
     end
   end
+  return beyond
 end
 
 -- What a user will have given in this run.
-local function move_person(it, number, change, given, has)
+local function move_person(it, number, given, has, beyond)
   local before = it.runs[number] or {}
   it.runs[number] = before
   local had = before.gifts or 0
   for name, more in pairs(given) do
-    if not change.beyond[name] then before[name] = moved(before[name], more) end
+    if not beyond[name] then before[name] = moved(before[name], more) end
   end
   local gifts = before.gifts or 0
   has.gifters = has.gifters + (gifts > 0 and 1 or 0) - (had > 0 and 1 or 0)
@@ -220,10 +222,10 @@ end
 
 -- Says what is to be written of all that changes.
 local function move()
-  local numbers, users = person.sorted(changes), {}
+  local numbers, users, beyond = person.sorted(changes), {}, {}
   sums = LATER.sums.of(numbers)
   for n, number in ipairs(numbers) do
-    move_sums(sums[n], changes[number])
+    beyond[n] = move_sums(sums[n], changes[number])
     for user in pairs(changes[number].users) do users[user] = true end
   end
   unranked = person.sorted(users)
@@ -231,8 +233,8 @@ local function move()
     local user = unranked[n]
     local it = person.decode(text)
     for k, number in ipairs(numbers) do
-      local change = changes[number]
-      if change.users[user] then move_person(it, number + 0, change, change.users[user], sums[k]) end
+      local given = changes[number].users[user]
+      if given then move_person(it, number + 0, given, sums[k], beyond[k]) end
     end
     it.name = names[user] or it.name
     people[#people + 1], people[#people + 2] = user, person.encode(it)
@@ -246,7 +248,8 @@ local function refusal()
   leaving = LATER.rows.leaving()
   if not next(changes) then return nil end
   move()
-  call('LLEN', KEYS.unranked)
+  -- The list is only as long as this where users cannot be ranked: the caller learns why when it settles the runs.
+  if call('LLEN', KEYS.unranked) >= UNRANKED_MAX then return { '', 'period', feed.time } end
   return LATER.notices.refusal(feed.now + 200)
 end
 

@@ -1,6 +1,6 @@
 //! Which rankings feeds are known to have.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::keys::Keys;
@@ -9,6 +9,10 @@ use crate::domain::FeedId;
 
 /// Feeds whose rankings are known; all are forgotten when there are more, and learned again.
 const FEEDS: usize = 65_536;
+
+/// Runs and measures that are remembered of a feed; beyond them what a script asked for last.
+const RUNS: usize = 12;
+const MEASURES: usize = 16;
 
 /// A ranking of each of these runs by each of these measures, both with blanks between.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +29,16 @@ impl KnownRankings {
     }
 }
 
-/// What a script asked for last. A hint: scripts know, and say so.
+/// The words of both texts; those of the new one alone where they would be more than `most`.
+fn joined(before: &str, new: String, most: usize) -> String {
+    let words: BTreeSet<&str> = before.split(' ').chain(new.split(' ')).filter(|it| !it.is_empty()).collect();
+    match words.len() > most {
+        true => new,
+        false => words.into_iter().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// What scripts asked for. A hint: scripts know, and say so.
 #[derive(Default)]
 pub(super) struct KnownRankingsOfFeeds(Mutex<HashMap<FeedId, KnownRankings>>);
 
@@ -36,12 +49,15 @@ impl KnownRankingsOfFeeds {
         known.get(feed).cloned().unwrap_or_default()
     }
 
-    /// Takes in what a script asked for.
-    pub fn learn(&self, feed: &FeedId, rankings: &KnownRankings) {
+    /// Takes in what a script asked for: that, and what is known already.
+    pub fn learn(&self, feed: &FeedId, asked: KnownRankings) -> KnownRankings {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= FEEDS && !known.contains_key(feed) {
             known.clear();
         }
-        known.insert(feed.clone(), rankings.clone());
+        let before = known.entry(feed.clone()).or_default();
+        before.runs = joined(&before.runs, asked.runs, RUNS);
+        before.measures = joined(&before.measures, asked.measures, MEASURES);
+        before.clone()
     }
 }

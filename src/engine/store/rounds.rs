@@ -116,8 +116,7 @@ impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
                 rounds.tick_totals(feed, *now).await?;
             }
             Missing::Rankings(rankings) => {
-                rounds.rankings.learn(feed, &rankings);
-                ready.rankings = rankings;
+                ready.rankings = rounds.rankings.learn(feed, rankings);
             }
             Missing::Due(at, delay) => {
                 delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));

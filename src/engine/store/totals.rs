@@ -56,8 +56,7 @@ impl Rounds {
             rankings.push(&mut call, &self.runner.keys, feed);
             let texts: Vec<String> = self.runner.run(&call).await?;
             if let Some(missing) = missing_rankings(&texts) {
-                self.rankings.learn(feed, &missing);
-                rankings = missing;
+                rankings = self.rankings.learn(feed, missing);
                 rounds -= 1;
                 continue;
             }

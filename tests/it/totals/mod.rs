@@ -178,6 +178,11 @@ async fn a_ranking_by_what_nobody_gave_is_empty_until_somebody_does(mut t: Case)
     assert_eq!(ranking(&t, ask(Period::All, "QCK")).await, []);
     assert!(totals(&t, Period::All).await.starts_with("72 72 3 0 "));
     assert_eq!(ranking(&t, ask(Period::All, "ZZZ")).await, []);
+    // Each run has currencies of its own: a new day counts what has no place in all of time.
+    t.patch(json!({"totals": ["all", "day"]})).await;
+    t.post(gift("d").by("dan").kind("oak").value(9, "QCK")).await;
+    assert_eq!(ranking(&t, ask(Period::All, "QCK")).await, []);
+    assert_eq!(ranking(&t, ask(Period::Day, "QCK")).await, [("dan".to_owned(), 9)]);
 }
 
 async fn a_row_that_is_taken_back_takes_its_gifts_with_it_also_across_midnight(mut t: Case) {
