@@ -5,17 +5,14 @@
 --   bounds     "PERIOD SINCE UNTIL;" of the day, the week and the month that this is
 
 local call, int, runs, policy = redis.call, feed.int, LATER.runs, feed.policy
-local PERIODS = { 'all', 'session', 'day', 'week', 'month' }
 -- Users that are looked at in one call.
 local USERS_AT_ONCE = 200
--- A clock that is behind by less begins no run anew.
-local TOLERATED_MS = 3600000
 local unlinked, fields, forgotten, calendar = {}, {}, {}, {}
 
 -- The goals of a period begin anew with it.
 local function begin_goals(period)
   for _, goal in ipairs(runs.state.goals) do
-    if goal.period == period and (LATER.sums.of_run(runs.open[period])[goal.by] or 0) < goal.target then goal.reached_at = nil end
+    if goal.period == period and LATER.sums.of_goal(goal) < goal.target then goal.reached_at = nil end
   end
 end
 
@@ -60,7 +57,7 @@ function calendar.settle()
   runs.begin(policy)
   local state, periods = runs.state, table.concat(policy.totals, ',')
   local has_moved = state.time_zone ~= policy.time_zone
-  for _, period in ipairs(PERIODS) do
+  for _, period in ipairs(runs.PERIODS) do
     local run, bound = runs.open[period], bounds[period]
     local is_wanted = string.find(',' .. periods .. ',', ',' .. period .. ',', 1, true)
     if run and not is_wanted then
@@ -72,7 +69,7 @@ function calendar.settle()
       begin_goals(period)
     elseif run and bound and has_moved and run.since <= feed.now then
       run['until'] = bound.til
-    elseif run and bound and (feed.now >= run['until'] or feed.now < run.since - TOLERATED_MS) then
+    elseif run and bound and runs.is_over(run) then
       turn(period, bound)
     end
   end

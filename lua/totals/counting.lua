@@ -98,8 +98,7 @@ end
 local function watch_goals()
   goals = {}
   for _, goal in ipairs(runs.state.goals) do
-    local run = not goal.reached_at and runs.open[goal.period]
-    if run then goals[#goals + 1] = { goal = goal, value = LATER.sums.of_run(run)[goal.by] or 0 } end
+    if not goal.reached_at and runs.open[goal.period] then goals[#goals + 1] = { goal = goal, value = LATER.sums.of_goal(goal) } end
   end
 end
 
@@ -182,15 +181,11 @@ local function moved(before, more)
   return math.min((before or 0) + more, MAX_SAFE)
 end
 
-local function is_currency(name)
-  return string.byte(name) == 36
-end
-
 -- Whether a run has sums of as many currencies as it may.
 local function is_full(has)
   local count = 0
   for name in pairs(has) do
-    if is_currency(name) then count = count + 1 end
+    if LATER.sums.is_currency(name) then count = count + 1 end
   end
   return count >= CURRENCIES_MAX
 end
@@ -199,7 +194,7 @@ end
 local function move_sums(has, change)
   local beyond = {}
   for name, more in pairs(change.sums) do
-    if not has[name] and is_currency(name) and is_full(has) then
+    if not has[name] and LATER.sums.is_currency(name) and is_full(has) then
       beyond[name] = true
     else
       has[name] = moved(has[name], more)
@@ -222,13 +217,13 @@ end
 
 -- Says what is to be written of all that changes.
 local function move()
-  local numbers, users, beyond = person.sorted(changes), {}, {}
+  local numbers, users, beyond = runs.sorted(changes), {}, {}
   sums = LATER.sums.of(numbers)
   for n, number in ipairs(numbers) do
     beyond[n] = move_sums(sums[n], changes[number])
     for user in pairs(changes[number].users) do users[user] = true end
   end
-  unranked = person.sorted(users)
+  unranked = runs.sorted(users)
   for n, text in ipairs(call('HMGET', KEYS.people, unpack(unranked))) do
     local user = unranked[n]
     local it = person.decode(text)

@@ -27,7 +27,7 @@ local function put()
   if not runs.open[goal.period] then return 'not_counted' end
   if not at and #goals >= ARGV.goals_max + 0 then return 'full' end
   feed.begin()
-  local value = LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0
+  local value = LATER.sums.of_goal(goal)
   goal.reached_at = at and value >= goal.target and goals[at].reached_at or nil
   goals[at or #goals + 1], runs.is_changed = goal, true
   if value >= goal.target and not goal.reached_at then notices.reach(goal, value) else notices.of_goal(goal, value) end

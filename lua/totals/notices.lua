@@ -6,9 +6,8 @@
 
 local call, int, runs = redis.call, feed.int, LATER.runs
 local CLOCK = string.format('%016d ', 0) .. 'ttotals'
--- NOTIFY_EVERY_MS: the domain's TELL_EVERY_MS. What is first of a run in a notice.
+-- How often watchers are notified at most. How many leaders of a run they learn, and by how many currencies.
 local NOTIFY_EVERY_MS, LEADERS_MAX, CURRENCIES_MAX = 600, 10, 4
-local PERIODS = { 'all', 'session', 'day', 'week', 'month' }
 local announced, forgotten, is_held_back, alarm_at, was_alarm_at = {}, {}, false, nil, nil
 local notices = {}
 
@@ -33,7 +32,7 @@ local function text_of(run)
   local sums = LATER.sums.of_run(run)
   local currencies, measures, leaders = {}, { 'units' }, {}
   for name in pairs(sums) do
-    if string.byte(name) == 36 then currencies[#currencies + 1] = name end
+    if LATER.sums.is_currency(name) then currencies[#currencies + 1] = name end
   end
   table.sort(currencies, function(a, b) return sums[a] > sums[b] or sums[a] == sums[b] and a < b end)
   if next(feed.policy.points) then measures[2] = 'points' end
@@ -50,7 +49,7 @@ function notices.send()
   is_held_back = feed.epoch and feed.now >= state.notified_at and feed.now < state.notified_at + NOTIFY_EVERY_MS
   if is_held_back or not feed.epoch then return end
   local pieces = {}
-  for _, period in ipairs(PERIODS) do
+  for _, period in ipairs(runs.PERIODS) do
     local run, name = runs.open[period], 'totals ' .. period
     local before, text = call('HGET', KEYS.announced, name), run and text_of(run)
     local piece = text and '"' .. period .. '":' .. text
@@ -66,7 +65,7 @@ function notices.send()
     state.notified_at, runs.is_changed = feed.now, true
   end
   for _, goal in ipairs(state.goals) do
-    local name, value = 'goal ' .. goal.goal, LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0
+    local name, value = 'goal ' .. goal.goal, LATER.sums.of_goal(goal)
     local is_known = announced[name] or call('HGET', KEYS.announced, name) == '{"goal":' .. runs.goal_text(goal, value) .. '}'
     if not is_known then notices.of_goal(goal, value) end
   end
@@ -107,7 +106,11 @@ end
 
 feed.commits[#feed.commits + 1] = function()
   local text = runs.is_changed and runs.text()
-  if text then call('SET', KEYS.totals, text) elseif text == nil then call('UNLINK', KEYS.totals, KEYS.sums, KEYS.people, KEYS.unranked, KEYS.parts, KEYS.announced) end
+  if text then
+    call('SET', KEYS.totals, text)
+  elseif text == nil then
+    call('UNLINK', KEYS.totals, KEYS.sums, KEYS.people, KEYS.unranked, KEYS.parts, KEYS.announced)
+  end
   for name in pairs(forgotten) do call('HDEL', KEYS.announced, name) end
   for name, text in pairs(announced) do call('HSET', KEYS.announced, name, text) end
   if alarm_at and alarm_at ~= was_alarm_at then call('ZADD', KEYS.due, int(alarm_at), CLOCK) end

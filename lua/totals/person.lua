@@ -13,11 +13,4 @@ local function encode(it)
   return cmsgpack.pack(it)
 end
 
-local function sorted(of)
-  local names = {}
-  for name in pairs(of) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
-return { decode = decode, encode = encode, sorted = sorted }
+return { decode = decode, encode = encode }

@@ -31,15 +31,9 @@ function rankings.key(run, measure)
   return nil
 end
 
-local function joined(names)
-  local list = {}
-  for name in pairs(names) do list[#list + 1] = name end
-  table.sort(list)
-  return table.concat(list, ' ')
-end
-
 -- The refusal for want of keys, if there is one.
 function rankings.refusal()
+  local function joined(names) return table.concat(LATER.runs.sorted(names), ' ') end
   return rankings.is_short and { '', 'runs', joined(needs_runs), joined(needs_measures) } or nil
 end
 
@@ -58,7 +52,7 @@ end
 
 -- Puts users with these scores into a ranking, and takes others out.
 function rankings.write(key, scores, gone)
-  for from = 1, #scores, 1000 do call('ZADD', key, unpack(scores, from, math.min(from + 999, #scores))) end
+  if #scores > 0 then call('ZADD', key, unpack(scores)) end
   if #gone > 0 then call('ZREM', key, unpack(gone)) end
   call('ZREMRANGEBYRANK', key, format('%d', RANKED_MAX), '-1')
 end

@@ -6,7 +6,7 @@
 -- USES clock policies
 -- LATER runs sums
 -- DATA reads
--- RETURNS "counted", or "not_counted" where no run is open; then JSON: of each run its period and totals, or of each goal it
+-- RETURNS "counted", or "not_counted" where no run is open; then JSON: the period and the totals of each run, or each goal
 -- REFUSES with "period": the runs are to be settled first
 
 local runs, policy = LATER.runs, policies.with(STRINGS.policy)
@@ -16,7 +16,7 @@ if not runs.are_current(policy) then return { '', 'period' } end
 local answer = { next(runs.open) and 'counted' or 'not_counted' }
 if ARGV.what == 'goals' then
   for _, goal in ipairs(runs.state and runs.state.goals or {}) do
-    answer[#answer + 1] = runs.goal_text(goal, LATER.sums.of_run(runs.open[goal.period])[goal.by] or 0)
+    answer[#answer + 1] = runs.goal_text(goal, LATER.sums.of_goal(goal))
   end
 else
   for period, run in pairs(ARGV.what == 'ended' and runs.ended or runs.open) do

@@ -6,7 +6,7 @@
 --           last                the number of the last run
 --           notified_at         when watchers were notified last
 --           session             how the session began, where one did by name: {"since":MS,"id":TEXT}
---           cursor              where the search for names that no run needs goes on; missing where there is nothing to search for
+--           cursor              where the search for users whom no run needs goes on; missing where there is nothing to search for
 --           runs                {"number","period","state","since","until"}: state is open, ended (of each period the last one) or
 --                               gone (to be removed); all and session have no until
 --           goals               {"goal","period","by","target","reached_at","title"}: no reached_at before that
@@ -18,7 +18,10 @@ local TOLERATED_MS = 3600000
 local now = clock.now
 
 -- open, ended: runs by period. of: open and ended ones by number.
-local runs = { open = {}, ended = {}, of = {}, state = false, is_damaged = false, is_changed = false }
+local runs = {
+  open = {}, ended = {}, of = {}, state = false, is_damaged = false, is_changed = false,
+  PERIODS = { 'all', 'session', 'day', 'week', 'month' },
+}
 
 local function int(number)
   return format('%d', number)
@@ -50,13 +53,26 @@ if STRINGS.totals then
   if is_whole then sort() end
 end
 
+-- Whether the time of a run is over, or the clock went back behind its beginning.
+function runs.is_over(run)
+  return run['until'] and (now >= run['until'] or now < run.since - TOLERATED_MS)
+end
+
+-- The names of a table, in order.
+function runs.sorted(of)
+  local names = {}
+  for name in pairs(of) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
 -- Whether the runs are those that this policy wants, at this time.
 function runs.are_current(policy)
   local state = runs.state
   if not state then return #policy.totals == 0 end
   if state.periods ~= table.concat(policy.totals, ',') or state.time_zone ~= policy.time_zone then return false end
   for _, run in pairs(runs.open) do
-    if run['until'] and (now >= run['until'] or now < run.since - TOLERATED_MS) then return false end
+    if runs.is_over(run) then return false end
   end
   return true
 end

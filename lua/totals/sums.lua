@@ -19,13 +19,21 @@ local function of_run(run)
   return run and of({ format('%d', run.number) })[1] or {}
 end
 
+-- What the run that a goal goes by has.
+local function of_goal(goal)
+  return of_run(LATER.runs.open[goal.period])[goal.by] or 0
+end
+
+-- Whether this is a currency, which begins with "$".
+local function is_currency(name)
+  return string.byte(name) == 36
+end
+
 -- What a run has, as JSON that is not closed.
 local function text(run, sums)
-  local names, texts = {}, {}
-  for name in pairs(sums) do names[#names + 1] = name end
-  table.sort(names)
-  for n, name in ipairs(names) do texts[n] = '"' .. name .. '":' .. format('%d', sums[name]) end
+  local texts = {}
+  for n, name in ipairs(LATER.runs.sorted(sums)) do texts[n] = '"' .. name .. '":' .. format('%d', sums[name]) end
   return format('{"since":%d,"sums":{', run.since) .. table.concat(texts, ',') .. '}'
 end
 
-return { of = of, of_run = of_run, text = text }
+return { of = of, of_run = of_run, of_goal = of_goal, is_currency = is_currency, text = text }

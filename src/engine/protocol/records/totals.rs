@@ -45,7 +45,7 @@ impl StoredPeriod {
     }
 }
 
-/// Periods by name; none where one is no longer counted.
+/// Periods by name; `None` for a period that the feed does not count any more.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct StoredPeriods(BTreeMap<String, Option<StoredPeriod>>);

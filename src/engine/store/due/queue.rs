@@ -181,28 +181,20 @@ impl DueQueue {
         let mut run = DueRun { handled: Vec::new(), next: found.next };
         let asked = self.runner().clock(Some(now)).unwrap_or(found.now);
         for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
-            match DueKind::of(group[0].kind) {
-                Some(DueKind::Gift) => self.show(feed, group, asked, &mut run).await?,
-                Some(DueKind::Review) => {
-                    for entry in group {
-                        self.time_out(feed, entry, asked, &mut run).await?;
+            if let Some(DueKind::Gift) = DueKind::of(group[0].kind) {
+                self.show(feed, group, asked, &mut run).await?;
+                continue;
+            }
+            for entry in group {
+                match self.handle(feed, entry, asked).await {
+                    Ok((next, handled)) => {
+                        run.next = next;
+                        run.handled.extend(handled);
                     }
-                }
-                Some(DueKind::Drop) => {
-                    for entry in group {
-                        self.strike(feed, entry, asked, &mut run).await?;
+                    Err(fault) if fault.is_data() => {
+                        self.set_aside(feed, entry, &fault.why, asked, &mut run).await?;
                     }
-                }
-                Some(DueKind::Totals) => {
-                    for entry in group {
-                        self.tick_totals(feed, entry, asked, &mut run).await?;
-                    }
-                }
-                None => {
-                    for entry in group {
-                        let why = "this version of Tipcast does not know what it is for";
-                        self.set_aside(feed, entry, why, asked, &mut run).await?;
-                    }
+                    Err(fault) => return Err(fault),
                 }
             }
         }
@@ -249,67 +241,37 @@ impl DueQueue {
         }
     }
 
-    /// Has time decide about a gift in review.
-    async fn time_out(
+    /// Does what is due of anything but gifts. Returns when the next entry is due, and what became of this one, unless somebody else
+    /// did it. The script of a drop and that of totals put their entry into the queue anew.
+    async fn handle(
         &self,
         feed: &FeedId,
         entry: &Entry,
         now: Millis,
-        run: &mut DueRun,
-    ) -> Result<(), Fault> {
-        let Some((_, gift)) = entry.text.as_deref().and_then(reviews::read) else {
-            return self.set_aside(feed, entry, "what is stored of the gift cannot be read", now, run).await;
+    ) -> Result<(Option<Millis>, Option<DueHandled>), Fault> {
+        let (next, at, fate) = match DueKind::of(entry.kind) {
+            Some(DueKind::Review) => {
+                let gift = entry.text.as_deref().and_then(reviews::read);
+                let (_, gift) =
+                    gift.ok_or_else(|| Fault::data("what is stored of the gift cannot be read"))?;
+                let done = self.reviews.decide(feed, &gift, Verdict::Time, now).await?;
+                let fate = done.now.then(|| done.answer().map_or(DueFate::PutOff, DueFate::Shown));
+                (done.next, done.at, fate)
+            }
+            Some(DueKind::Drop) => {
+                let drop = entry.id.parse().map_err(|_| Fault::data("this is no drop's name"))?;
+                let ticked = self.stock.tick(feed, &drop, now).await?;
+                (ticked.next, ticked.now, Some(DueFate::Struck(ticked.view.map(Box::new))))
+            }
+            Some(DueKind::Totals) => {
+                let ticked = self.rounds.tick_totals(feed, Some(now)).await?;
+                (ticked.next, ticked.now, Some(DueFate::Struck(None)))
+            }
+            Some(DueKind::Gift) | None => {
+                return Err(Fault::data("this version of Tipcast does not know what it is for"));
+            }
         };
-        match self.reviews.decide(feed, &gift, Verdict::Time, now).await {
-            Ok(done) => {
-                run.next = done.next;
-                if done.now {
-                    let fate = done.answer().map_or(DueFate::PutOff, DueFate::Shown);
-                    run.handled.push(DueHandled { late_ms: done.at.since(entry.at), fate });
-                }
-                Ok(())
-            }
-            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
-            Err(fault) => Err(fault),
-        }
-    }
-
-    /// Does what is due of a drop. Its script winds its clock anew.
-    async fn strike(&self, feed: &FeedId, entry: &Entry, now: Millis, run: &mut DueRun) -> Result<(), Fault> {
-        let Ok(drop) = entry.id.parse() else {
-            return self.set_aside(feed, entry, "this is no drop's name", now, run).await;
-        };
-        match self.stock.tick(feed, &drop, now).await {
-            Ok(ticked) => {
-                run.next = ticked.next;
-                let (late_ms, fate) =
-                    (ticked.now.since(entry.at), DueFate::Struck(ticked.view.map(Box::new)));
-                run.handled.push(DueHandled { late_ms, fate });
-                Ok(())
-            }
-            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
-            Err(fault) => Err(fault),
-        }
-    }
-
-    /// Settles what the feed counts, and notifies watchers. The script winds the clock anew.
-    async fn tick_totals(
-        &self,
-        feed: &FeedId,
-        entry: &Entry,
-        now: Millis,
-        run: &mut DueRun,
-    ) -> Result<(), Fault> {
-        match self.rounds.tick_totals(feed, Some(now)).await {
-            Ok(ticked) => {
-                run.next = ticked.next;
-                let late_ms = ticked.now.since(entry.at);
-                run.handled.push(DueHandled { late_ms, fate: DueFate::Struck(None) });
-                Ok(())
-            }
-            Err(fault) if fault.is_data() => self.set_aside(feed, entry, &fault.why, now, run).await,
-            Err(fault) => Err(fault),
-        }
+        Ok((next, fate.map(|fate| DueHandled { late_ms: at.since(entry.at), fate })))
     }
 
     /// Takes gifts whose time has come like ones that come now.

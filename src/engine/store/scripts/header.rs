@@ -55,7 +55,7 @@ impl Header {
 
     /// The code of `text` as Redis runs it: without the lines that only comment, and with numbers in place of names. `KEYS.meta`
     /// is `KEYS[4]`, and `ARGV.body[n]` that of the nth of the things that the script takes many of. ITEM_COUNT says how many they
-    /// are, FIRST_ITEM_KEY and LAST_ITEM_KEY where their KEYS begin and end: behind them may be those of totals (`lua/totals/runs.lua`).
+    /// are, FIRST_ITEM_KEY and LAST_ITEM_KEY where their KEYS begin and end: behind them may be those of rankings (`lua/totals/rankings.lua`).
     /// For `STRINGS.meta` see [`Header::strings`].
     pub fn numbered(&self, text: &str) -> Result<String, String> {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("--"));
