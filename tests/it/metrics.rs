@@ -265,6 +265,27 @@ async fn damaged_feeds_on_redis_are_counted_until_they_are_whole_again() {
     wait_for(&app, &[("tipcast_feeds_damaged", 0.0)]).await;
 }
 
+/// Nothing but totals reads these keys, so only who asks for totals meets the damage.
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_that_only_totals_and_leaders_meet_is_counted_as_well() {
+    let (app, server) = on_a_redis_of_its_own().await;
+    for feed in ["sums", "ranks"] {
+        app.put_policy(feed, json!({"totals": ["all"]})).await;
+        app.give(feed, &gift("a")).await;
+    }
+    for (part, path, damaged) in
+        [("sums}:sums", "sums/totals", 1.0), ("ranks}:unranked", "ranks/leaders?period=all&by=units", 2.0)]
+    {
+        let keys = server.run(&["KEYS", &format!("*{{{part}")]);
+        assert!(!keys.is_empty(), "{part}");
+        server.run(&["DEL", &keys]);
+        server.run(&["SET", &keys, "nonsense"]);
+        let answer = app.get(&format!("/v1/feeds/{path}")).await;
+        assert_eq!(answer.problem(503)["type"], "/problems/feed-damaged", "{path}");
+        wait_for(&app, &[("tipcast_feeds_damaged", damaged)]).await;
+    }
+}
+
 async fn on_a_redis_of_its_own() -> (TestApp, crate::support::redis_server::RedisServer) {
     let server = crate::support::redis_server::RedisServer::durable();
     let url = server.url();

@@ -54,7 +54,7 @@ impl Rounds {
             let [totals, sums, people, unranked] = self.runner.keys.totals(feed);
             call.keys([("totals", totals), ("sums", sums), ("people", people), ("unranked", unranked)]);
             rankings.push(&mut call, &self.runner.keys, feed);
-            let texts: Vec<String> = self.runner.run(&call).await?;
+            let texts = self.texts(&call, feed).await?;
             if let Some(missing) = missing_rankings(&texts) {
                 rankings = self.rankings.learn(feed, missing);
                 rounds -= 1;
@@ -69,6 +69,11 @@ impl Rounds {
             }
         }
         Err(policy_moves())
+    }
+
+    /// What a script of one feed answers that says nothing of where the feed stands. A damaged feed is known as such from then on.
+    async fn texts(&self, call: &Call, feed: &FeedId) -> Result<Vec<String>, Fault> {
+        self.runner.run(call).await.inspect_err(|fault| self.runner.damaged.met(feed, fault))
     }
 
     /// Runs a script that begins and ends runs by the calendar, which it gets from here. `own` adds what is the script's own.
@@ -116,7 +121,7 @@ impl Rounds {
             call.keys([("policy", self.runner.keys.policy(feed)), ("totals", totals)]);
             call.arg("default_policy", self.runner.defaults()).for_a_reader();
             own(&mut call, &rankings, are_ranked);
-            let texts: Vec<String> = self.runner.run(&call).await?;
+            let texts = self.texts(&call, feed).await?;
             match &texts[..] {
                 [none, what] if none.is_empty() && what == "period" => {
                     self.tick_totals(feed, Some(now)).await?;
