@@ -258,6 +258,8 @@ type Sold struct {
 	Seq       uint64    `json:"seq"`
 	Row       string    `json:"row"`
 	Hold      string    `json:"hold"`
+	// Value is what it costs, nil if the drop has no price.
+	Value     *Value    `json:"value"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 

@@ -57,7 +57,7 @@ local function take(n)
   end
   if count > stock.free() then return 's' .. int(stock.free()) end
   local it = {
-    fingerprint = ARGV.fingerprint[n], count = count, user_digest = user, made_at = now, user = ARGV.user[n],
+    fingerprint = ARGV.fingerprint[n], count = count, value = stock.value_of(count), user_digest = user, made_at = now, user = ARGV.user[n],
     message = ARGV.message[n] ~= '' and ARGV.message[n] or nil,
   }
   if later then

@@ -5,14 +5,14 @@
 --           held, sold    units
 --           said, announced_at, stale  the phase that watchers know, since when, and whether something changed since
 --           soonest       when the first hold ends, or is forgotten; missing without holds
---           spec          total, per_user, hold_ttl_ms, max_holds_per_user, opens_at and closes_at where it opens and closes, and at
---                         the end gift
+--           spec          total, per_user, hold_ttl_ms, max_holds_per_user, opens_at and closes_at where it opens and closes, value where a
+--                         unit has a price, {"amount","currency"}, and at the end gift
 --   shown   HASH, drop -> what was announced, as a change of kind drop has it: {"drop","phase","free","held","sold","spec"}
 --   unpaid  ZSET, every score 0: "USER EXPIRES DROP~CLAIM COUNT" of each live hold, EXPIRES with 16
 --           digits, so that a user's holds are a range by lex. What is over may still be there.
 -- and of one drop:
---   claims  HASH, claim -> JSON: fingerprint, count, user_digest; expires_at of a hold; made_at; sale once it is sold, with seq, epoch
---           and row; message; and at the end user. Ended holds stay for a while
+--   claims  HASH, claim -> JSON: fingerprint, count, user_digest; value where it has a price; expires_at of a hold; made_at; sale once it
+--           is sold, with seq, epoch and row; message; and at the end user. Ended holds stay for a while
 --   holds   ZSET: "h COUNT USER CLAIM" by the end of the hold, while it is unpaid; then, when it was not
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
 --           time is not over: whoever takes the h out is the only one
@@ -54,7 +54,7 @@ local function set_spec(text)
   local spec = cjson.decode(text)
   stock.is_there, stock.spec, stock.gift = true, text, last_member(text, 'gift')
   stock.total, stock.per_user, stock.ttl, stock.most = spec.total, spec.per_user, spec.hold_ttl_ms, spec.max_holds_per_user
-  stock.opens, stock.closes = spec.opens_at, spec.closes_at
+  stock.opens, stock.closes, stock.price = spec.opens_at, spec.closes_at, spec.value
 end
 
 local stock_text = call('HGET', KEYS.drops, DROP)
@@ -113,11 +113,22 @@ local function read_claim(record)
   return it
 end
 
+-- What these units cost; nil if the drop has no price. Its definition is refused where this could exceed 2^53-1.
+local function value_of(count)
+  local price = stock.price
+  return price and { amount = price.amount * count, currency = price.currency } or nil
+end
+
+-- A member `value`, as text; "" without one.
+local function value_member(value)
+  return value and ',"value":{"amount":' .. int(value.amount) .. ',"currency":"' .. value.currency .. '"}' or ''
+end
+
 -- Keeps a claim, and returns its text.
 local function put_claim(id, it)
   local sale = it.sale
   local text = '{"fingerprint":"' .. it.fingerprint .. '","count":' .. int(it.count) .. ',"user_digest":"' .. it.user_digest .. '"'
-    .. (it.expires_at and ',"expires_at":' .. int(it.expires_at) or '') .. ',"made_at":' .. int(it.made_at)
+    .. value_member(it.value) .. (it.expires_at and ',"expires_at":' .. int(it.expires_at) or '') .. ',"made_at":' .. int(it.made_at)
     .. (sale and ',"sale":{"seq":' .. int(sale.seq) .. ',"epoch":"' .. sale.epoch .. '","row":"' .. sale.row .. '"}' or '')
     .. (it.message and ',"message":' .. it.message or '') .. ',"user":' .. it.user .. '}'
   claims[id], touched_claims[id] = text, true
@@ -231,17 +242,22 @@ end
 local function sell(claim, it, trace, held)
   if feed.is_unsettled then LATER.settle.apply() end
   local user, count, message = it.user, int(it.count), it.message and ',"message":' .. it.message or ''
+  local given, money = { units = it.count }, ''
+  if it.value then
+    given.amount, given.currency = it.value.amount, it.value.currency
+    money = ',"amount":' .. int(given.amount) .. ',"currency":"' .. given.currency .. '"'
+  end
   local shown = policy.review == 'off' and message or ''
-  local id = list.add('"count":' .. count .. shown .. ',"test":false,"drop":"' .. DROP .. '","left":' .. int(free()) .. ',"user":' .. user
+  local id = list.add('"count":' .. count .. money .. shown .. ',"test":false,"drop":"' .. DROP .. '","left":' .. int(free()) .. ',"user":' .. user
     .. ',"gift":' .. stock.gift)
   -- The ledger has the id as it was sent, without a viewer's namespace.
-  ledger.append('sold', id, '"given":{"units":' .. count .. '},"drop":"' .. DROP .. '",'
+  ledger.append('sold', id, '"given":{"units":' .. count .. money .. '},"drop":"' .. DROP .. '",'
     .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')
     .. '"gift":{"id":"' .. match(claim, '[^~]+$') .. '","user":' .. user .. ',"gift":' .. stock.gift .. ',"count":' .. count
-    .. message .. '}')
+    .. value_member(it.value) .. message .. '}')
   if is_counted then
     local gifter = cjson.decode(user)
-    LATER.counting.count({ units = it.count }, gifter.id, user, not gifter.anonymous, id)
+    LATER.counting.count(given, gifter.id, user, not gifter.anonymous, id)
   end
   it.sale = { seq = feed.seq, epoch = feed.epoch, row = id }
 end
@@ -314,7 +330,7 @@ end
 
 stock.set_spec, stock.free, stock.phase, stock.view, stock.units_of = set_spec, free, phase, view, units_of
 stock.claim_of, stock.read_claim, stock.put_claim = claim_of, read_claim, put_claim
-stock.take_units, stock.unpaid_member = take_units, unpaid_member
+stock.take_units, stock.unpaid_member, stock.value_of = take_units, unpaid_member, value_of
 stock.take_out, stock.end_hold, stock.sweep, stock.must_announce, stock.announce = take_out, end_hold, sweep, must_announce, announce
 stock.sell, stock.finish, stock.refusal_at_start = sell, finish, refusal_at_start
 stock.add_hold, stock.padded, stock.SWEEP, stock.ended, stock.paid = add_hold, padded, SWEEP, ended, paid

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::drop::{MAX_TOTAL, Phase};
-use super::gift::{display_text, read_person};
+use super::gift::{Value, display_text, read_person};
 use super::ids::BadName;
 use super::json::{Fault, Object, Refused};
 use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId, Trace};
@@ -216,6 +216,8 @@ pub struct ClaimAnswer {
     pub claim: HoldId,
     /// Its units.
     pub count: u64,
+    /// What they cost, by the drop's price at the time of the claim.
+    pub value: Option<Value>,
     /// What became of them.
     pub fate: ClaimOutcome,
 }

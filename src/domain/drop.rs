@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::gift::{read_kind, read_time};
+use super::gift::{Value, push_value, read_kind, read_time, read_value};
 use super::json::{Fault, Object, Refused};
-use super::{DropId, Millis};
+use super::{DropId, MAX_SAFE, Millis};
 
 /// The most units of one drop.
 pub const MAX_TOTAL: u64 = 1_000_000_000;
@@ -28,6 +28,8 @@ pub type Drops = BTreeMap<DropId, Arc<DropView>>;
 pub struct DropSpec {
     /// What is sold, as rows carry it: `{"id","name","icon"?}` as JSON.
     pub gift: Arc<str>,
+    /// The price of one unit.
+    pub value: Option<Value>,
     /// Units in all, 1…10^9.
     pub total: u64,
     /// Units of one user, held and sold, 1…10^9.
@@ -63,6 +65,17 @@ impl DropSpec {
         let per_user = or("per_user", MAX_TOTAL, 1);
         let hold_ttl_ms = or("hold_ttl_ms", MAX_HOLD_TTL_MS, 1_800_000);
         let max_holds_per_user = or("max_holds_per_user", MAX_TOTAL, 3);
+        let value = body.take("value").map(|f| (read_value(&f, faults), f));
+        // No claim is for more units than these, so the value of every claim is a number that all programs can read.
+        let units = per_user.unwrap_or(1).min(total.unwrap_or(1));
+        if let Some((Some(price), field)) = &value
+            && price.amount.saturating_mul(units) > MAX_SAFE
+        {
+            field.wrong(
+                faults,
+                "is too much: a claim of as many units as one user may have must cost at most 2^53-1",
+            );
+        }
         // A time before 1970 is as good as 1970: long over.
         let mut time = |name: &'static str| {
             body.take(name).map(|f| (read_time(&f, faults).map(|at| at.max(Millis(0))), f))
@@ -76,6 +89,7 @@ impl DropSpec {
         body.close(faults);
         Some(DropSpec {
             gift: gift?.to_json().into(),
+            value: value.and_then(|(value, _)| value),
             total: total?,
             per_user: per_user?,
             hold_ttl_ms: hold_ttl_ms?,
@@ -145,7 +159,8 @@ impl DropView {
     /// Appends the drop as GET answers it.
     pub fn push_json(&self, out: &mut String) {
         let DropView { drop, phase, spec, free, held, sold } = self;
-        let DropSpec { gift, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at } = spec;
+        let DropSpec { gift, value, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at } =
+            spec;
         let phase = phase.as_str();
         let _ = write!(
             out,
@@ -153,6 +168,7 @@ impl DropView {
              \"sold\":{sold},\"gift\":{gift},\"per_user\":{per_user},\"hold_ttl_ms\":{hold_ttl_ms},\
              \"max_holds_per_user\":{max_holds_per_user}"
         );
+        push_value(out, value.as_ref());
         for (name, at) in [("opens_at", opens_at), ("closes_at", closes_at)] {
             if let Some(at) = at {
                 let _ = write!(out, ",\"{name}\":\"{at}\"");

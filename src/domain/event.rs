@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::gift::push_value;
 use super::json::push_string;
 use super::{Gift, Show};
 
@@ -10,10 +11,7 @@ impl Gift {
     pub fn push_json(&self, out: &mut String) {
         let _ = write!(out, "{{\"id\":\"{}\",\"user\":{},", self.id, self.user.to_json());
         let _ = write!(out, "\"gift\":{},\"count\":{}", self.gift.to_json(), self.count);
-        if let Some(value) = &self.value {
-            let _ =
-                write!(out, ",\"value\":{{\"amount\":{},\"currency\":\"{}\"}}", value.amount, value.currency);
-        }
+        push_value(out, self.value.as_ref());
         if let Some(combo) = &self.combo {
             out.push_str(",\"combo\":{\"id\":");
             push_string(out, &combo.id);

@@ -1,5 +1,7 @@
 //! One gift event, as a producer sends it (contract section 1).
 
+use std::fmt::Write;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -421,7 +423,14 @@ fn read_url(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
     Some(text)
 }
 
-fn read_value(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Value> {
+/// Appends `,"value":{"amount","currency"}`, or nothing without a value.
+pub(super) fn push_value(out: &mut String, value: Option<&Value>) {
+    if let Some(Value { amount, currency }) = value {
+        let _ = write!(out, ",\"value\":{{\"amount\":{amount},\"currency\":\"{currency}\"}}");
+    }
+}
+
+pub(super) fn read_value(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Value> {
     let mut object = field.object(faults)?;
     let amount = object.need("amount", faults).and_then(|f| f.integer(0, super::MAX_SAFE, faults));
     let currency = object.need("currency", faults).and_then(|f| {

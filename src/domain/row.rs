@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::gift::{Gift, Value};
+use super::gift::{Gift, Value, push_value};
 use super::json::push_string;
 use super::{Claim, DropId, Millis, RowId};
 
@@ -107,9 +107,7 @@ impl Row {
         use std::fmt::Write;
         let _ = write!(out, "{{\"row\":\"{}\",\"rev\":{},\"seq\":{}", self.id, self.rev, self.seq);
         let _ = write!(out, ",\"user\":{},\"gift\":{},\"count\":{}", self.user, self.gift, self.count);
-        if let Some(Value { amount, currency }) = &self.value {
-            let _ = write!(out, ",\"value\":{{\"amount\":{amount},\"currency\":\"{currency}\"}}");
-        }
+        push_value(out, self.value.as_ref());
         if let Some(message) = &self.message {
             let _ = write!(out, ",\"message\":{message}");
         }

@@ -225,6 +225,10 @@ pub struct Revocation {
 #[derive(ToSchema)]
 pub struct DropSpec {
     gift: GiftKind,
+    /// Of one unit. A claim costs this by its count, and keeps the price of its time. At most 2^53-1 for as many units as one
+    /// user may have.
+    #[schema(required = false)]
+    value: Money,
     /// Units in all. May shrink down to what is sold and held.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     total: u64,

@@ -38,6 +38,8 @@ export interface Drop {
   held: number;
   sold: number;
   gift: { id: string; name: string; icon?: string };
+  /** The price of one unit, in minor units. */
+  value?: { amount: number; currency: string };
   per_user: number;
   hold_ttl_ms: number;
   max_holds_per_user: number;

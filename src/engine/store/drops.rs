@@ -16,7 +16,7 @@ use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace,
+    DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace, Value,
 };
 use crate::engine::EngineError;
 use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
@@ -278,6 +278,7 @@ struct Filled {
     claim: HoldId,
     fingerprint: String,
     count: u64,
+    value: Option<Value>,
     expires: Option<Millis>,
     sale: Option<Sale>,
 }
@@ -285,16 +286,18 @@ struct Filled {
 impl Filled {
     fn first(self) -> Result<ClaimAnswer, Garbled> {
         match self.expires {
-            Some(at) => {
-                Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Held(at) })
-            }
+            Some(at) => Ok(self.answer(ClaimOutcome::Held(at))),
             None => self.sold(),
         }
     }
 
     fn sold(self) -> Result<ClaimAnswer, Garbled> {
-        let sale = self.sale.ok_or(Garbled("a sale"))?;
-        Ok(ClaimAnswer { claim: self.claim, count: self.count, fate: ClaimOutcome::Sold(sale) })
+        let sale = self.sale.clone().ok_or(Garbled("a sale"))?;
+        Ok(self.answer(ClaimOutcome::Sold(sale)))
+    }
+
+    fn answer(self, fate: ClaimOutcome) -> ClaimAnswer {
+        ClaimAnswer { claim: self.claim, count: self.count, value: self.value, fate }
     }
 }
 
@@ -302,7 +305,7 @@ fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
     let it: StoredClaim = serde_json::from_str(text).map_err(|_| Garbled("a claim"))?;
     let sale = it.sale.map(|sale| Sale { at: Position { epoch: sale.epoch, seq: sale.seq }, row: sale.row });
     let expires = it.expires_at.map(Millis);
-    Ok(Filled { claim, fingerprint: it.fingerprint, count: it.count, expires, sale })
+    Ok(Filled { claim, fingerprint: it.fingerprint, count: it.count, value: it.value, expires, sale })
 }
 
 /// What `feed_drop_claim` says to one claim.

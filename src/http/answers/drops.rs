@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::{self, ClaimAnswer, DropId, GiftId, HoldId, Millis};
+use crate::domain::{self, ClaimAnswer, DropId, GiftId, HoldId, Millis, Value};
 
 use super::words::CancelledStatus;
 
@@ -29,6 +29,10 @@ pub struct ClaimResult {
     drop: DropId,
     /// Units.
     count: u64,
+    /// What they cost, if the drop has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schema(value_type = Option<crate::http::bodies::Money>))]
+    value: Option<Value>,
     /// The life of the feed's numbering. Sold.
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<String>,
@@ -58,6 +62,7 @@ impl From<&ClaimAnswer> for ClaimResult {
             id: answer.claim.claim.sent().clone(),
             drop: answer.claim.drop.clone(),
             count: answer.count,
+            value: answer.value.clone(),
             epoch: sale.map(|sale| sale.at.epoch.to_string()),
             seq: sale.map(|sale| sale.at.seq),
             row: sale.map(|sale| sale.row.to_string()),

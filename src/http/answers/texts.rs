@@ -218,6 +218,8 @@ pub struct Drop {
     /// Units that were paid for.
     sold: u64,
     gift: GiftKind,
+    /// The price of one unit.
+    value: Option<Money>,
     per_user: u64,
     hold_ttl_ms: u64,
     max_holds_per_user: u64,

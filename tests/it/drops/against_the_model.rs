@@ -85,6 +85,10 @@ fn random_spec(dice: &mut Dice, now: Millis) -> Value {
         "hold_ttl_ms": dice.of(&[1, 500, 1_000, 5_000, 60_000]),
         "max_holds_per_user": dice.of(&[1, 2, 3]),
     });
+    if dice.one_in(2) {
+        spec["value"] =
+            json!({"amount": dice.of(&[0, 1, 499, 5_000]), "currency": dice.of(&["EUR", "coins"])});
+    }
     if dice.one_in(4) {
         spec["opens_at"] = json!(now.plus(dice.of(&[0, 1, 700, 5_000, 61_000])).to_string());
     }

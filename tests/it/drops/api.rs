@@ -10,6 +10,7 @@ use crate::support::claims::{claim, hold, rockets, with};
 on_both_stores!(
     a_drop_is_defined_changed_and_read,
     a_claim_is_sold_or_held_and_repeats_its_answer,
+    a_sale_costs_its_units_by_the_price_of_its_time_wherever_it_is_seen,
     refusals_are_problems_of_their_kind,
     holds_are_confirmed_cancelled_and_listed,
     bodies_and_names_are_checked,
@@ -115,6 +116,58 @@ async fn a_claim_is_sold_or_held_and_repeats_its_answer() {
     assert_eq!(kind(&Api::send(request).await, 409), "already-claimed");
 }
 
+fn eur(amount: u64) -> Value {
+    json!({"amount": amount, "currency": "EUR"})
+}
+
+async fn a_sale_costs_its_units_by_the_price_of_its_time_wherever_it_is_seen() {
+    let app = TestApp::start().await;
+    app.put_policy("show", json!({"totals": ["all"], "points": {"EUR": 2}})).await;
+    let goal = json!({"title": "A new lamp", "period": "all", "by": "EUR", "target": 3_000});
+    app.call("PUT", "/v1/feeds/show/goals/lamp", Some(&goal.to_string())).await;
+    let priced =
+        with(with(rockets(9), "per_user", json!(3)), "value", json!({"amount": 499, "currency": "eur"}));
+    let defined = app.put_drop("r", &priced).await.json();
+    assert_eq!((&defined["value"], &app.get_drop("r").await["value"]), (&eur(499), &eur(499)));
+
+    let sold = app.post_claim("r", &with(claim("now", "ann"), "count", json!(3))).await.json();
+    let held = app.post_claim("r", &with(hold("later", "bob"), "count", json!(2))).await.json();
+    assert_eq!((&sold["value"], &held["value"]), (&eur(1_497), &eur(998)));
+    // The price of a hold is that of its time.
+    app.put_drop("r", &with(priced, "value", eur(700))).await;
+    let confirmed = app.post_confirm("r~later").await.json();
+    assert_eq!(confirmed["value"], eur(998));
+    let dearer = app.post_claim("r", &claim("dearer", "cid")).await.json();
+    assert_eq!(dearer["value"], eur(700));
+
+    let rows = app.get_feed("show").await["rows"].clone();
+    assert_eq!(
+        [&rows[0]["value"], &rows[1]["value"], &rows[2]["value"]],
+        [&eur(700), &eur(998), &eur(1_497)]
+    );
+    let ledger = app.get("/v1/feeds/show/ledger").await.json();
+    let entries = ledger["entries"].as_array().unwrap();
+    let sales: Vec<_> = entries.iter().filter(|entry| entry["type"] == "drop.sold").collect();
+    for (entry, (count, amount)) in sales.iter().zip([(3, 1_497), (2, 998), (1, 700)]) {
+        assert_eq!(entry["delta"], json!({"count": count, "value": eur(amount)}));
+        assert_eq!((&entry["gift"]["count"], &entry["gift"]["value"]), (&json!(count), &eur(amount)));
+    }
+    assert_eq!(sales.len(), 3);
+    assert!(entries.iter().any(|entry| entry["type"] == "goal.reached"), "{ledger}");
+    let all = &app.get("/v1/feeds/show/totals").await.json()["totals"]["all"];
+    assert_eq!((&all["units"], &all["points"]), (&json!(6), &json!(2 * 3_195)));
+    assert_eq!(all["values"], json!([{"currency": "EUR", "amount": 3_195}]));
+    let leaders = app.get("/v1/feeds/show/leaders?period=all&by=EUR").await.json();
+    assert_eq!(
+        (&leaders["leaders"][0]["user"]["id"], &leaders["leaders"][0]["score"]),
+        (&json!("ann"), &json!(1_497))
+    );
+    // Without a price nothing has a value.
+    app.put_drop("free", &rockets(1)).await;
+    assert!(app.post_claim("free", &claim("gratis", "ann")).await.json().get("value").is_none());
+    assert!(app.get_feed("show").await["rows"][0].get("value").is_none());
+}
+
 async fn refusals_are_problems_of_their_kind() {
     let app = TestApp::start().await;
     app.put_drop("r", &with(rockets(3), "per_user", json!(2))).await;
@@ -211,6 +264,16 @@ async fn bodies_and_names_are_checked() {
         (with(rockets(5), "opens_at", json!("tomorrow")), "/opens_at"),
         (with(rockets(5), "gift", json!({"id": "r", "name": "R", "price": 1})), "/gift/price"),
         (json!({"gift": {"id": "r", "name": "R"}}), "/total"),
+        (with(rockets(5), "value", json!({"amount": 1.5, "currency": "EUR"})), "/value/amount"),
+        (with(rockets(5), "value", json!({"amount": 1, "currency": "€"})), "/value/currency"),
+        (
+            with(
+                with(rockets(5), "per_user", json!(9)),
+                "value",
+                json!({"amount": (1_u64 << 53) / 5 + 1, "currency": "EUR"}),
+            ),
+            "/value",
+        ),
     ] {
         assert_eq!(app.put_drop("r", &body).await.pointers(), [pointer], "{body}");
     }

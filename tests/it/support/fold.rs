@@ -427,7 +427,7 @@ impl Fold {
     /// Panics unless `drop` has the shape of the contract, and its units add up.
     pub fn check_drop(&self, drop: &Value) {
         let fields = ["drop", "state", "total", "free", "held", "sold", "gift", "per_user", "hold_ttl_ms"];
-        self.only(drop, &[&fields[..], &["max_holds_per_user", "opens_at", "closes_at"]].concat());
+        self.only(drop, &[&fields[..], &["max_holds_per_user", "value", "opens_at", "closes_at"]].concat());
         let [total, free, held, sold] =
             ["total", "free", "held", "sold"].map(|units| self.number(drop, units));
         let phase = drop["state"].as_str().unwrap_or("");

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::domain::{DropId, DropSpec, DropView, Epoch, Millis, Phase, RowId};
+use crate::domain::{DropId, DropSpec, DropView, Epoch, Millis, Phase, RowId, Value};
 
 /// How a drop is defined (`lua/drops/stock.lua`).
 #[derive(Serialize, Deserialize)]
@@ -14,18 +14,23 @@ struct StoredSpec<'a> {
     opens_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     closes_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
     #[serde(borrow)]
     gift: &'a RawValue,
 }
 
 /// As it is stored; "" if the gift is no JSON.
 pub fn drop_spec(spec: &DropSpec) -> String {
-    let DropSpec { gift, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at } = spec;
+    let DropSpec { gift, value, total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at } =
+        spec;
     let (total, per_user, hold_ttl_ms, max_holds_per_user) =
         (*total, *per_user, *hold_ttl_ms, *max_holds_per_user);
     let [opens_at, closes_at] = [opens_at, closes_at].map(|at| at.map(|Millis(at)| at));
+    let value = value.clone();
     let Ok(gift) = serde_json::from_str(gift) else { return String::new() };
-    let stored = StoredSpec { total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at, gift };
+    let stored =
+        StoredSpec { total, per_user, hold_ttl_ms, max_holds_per_user, opens_at, closes_at, value, gift };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
@@ -33,6 +38,7 @@ impl StoredSpec<'_> {
     fn spec(self) -> DropSpec {
         DropSpec {
             gift: self.gift.get().into(),
+            value: self.value,
             total: self.total,
             per_user: self.per_user,
             hold_ttl_ms: self.hold_ttl_ms,
@@ -97,6 +103,8 @@ pub struct StoredClaim {
     pub fingerprint: String,
     /// Units.
     pub count: u64,
+    /// What they cost.
+    pub value: Option<Value>,
     /// When the hold ends, in milliseconds; none if it was paid at once.
     pub expires_at: Option<i64>,
     /// Once it is sold.

@@ -20,6 +20,9 @@ use crate::http::problem::Problem;
         ("hundred" = (summary = "A hundred rockets, one for each", value = json!(
             {"gift": {"id": "rocket", "name": "Rocket"}, "total": 100}
         ))),
+        ("priced" = (summary = "Each for 4.99", value = json!({
+            "gift": {"id": "rocket", "name": "Rocket"}, "value": {"amount": 499, "currency": "EUR"}, "total": 100
+        }))),
         ("timed" = (summary = "From a time on, with short holds", value = json!({
             "gift": {"id": "rocket", "name": "Rocket", "icon": "https://example.com/rocket.svg"}, "total": 100,
             "per_user": 2, "hold_ttl_ms": 300_000, "max_holds_per_user": 3, "opens_at": "2026-01-31T20:00:00.000Z"

@@ -32,7 +32,7 @@ const WHOLE: &[&str] = &["user", "gift", "count"];
 const ROSE: &str = r#"{"id":"order-7712","user":{"id":"u-42","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":2,"value":{"amount":300,"currency":"EUR"},"message":"For you!"}"#;
 const BY_WHOM: &str =
     r#"{"id":"order-7712","user":{"id":"u-42","name":"Mia"},"gift":{"id":"rose","name":"Rose"}}"#;
-const CLAIM: &str = r#"{"id":"order-9001","user":{"id":"u-42","name":"Mia"},"gift":{"id":"rocket","name":"Golden rocket"},"count":1}"#;
+const CLAIM: &str = r#"{"id":"order-9001","user":{"id":"u-42","name":"Mia"},"gift":{"id":"rocket","name":"Golden rocket"},"count":1,"value":{"amount":4990,"currency":"EUR"}}"#;
 const GOAL: &str = r#"{"goal":"mic","title":"A new microphone","period":"session","by":"EUR","target":50000,"value":50150,"reached_at":"2026-01-31T20:00:00.000Z"}"#;
 const LOST: &str = r#"{"from":"1795177783042000","to":"1795177783042016","count":17}"#;
 
@@ -99,7 +99,7 @@ fn catalogue() -> Vec<EventType> {
             Entry {
                 drop: "rocket".parse().ok(),
                 hold: "rocket~order-9001".parse().ok(),
-                ..entry(Sold, CLAIM, Some(Delta { count: 1, value: None }))
+                ..entry(Sold, CLAIM, Some(give(1, 4_990)))
             },
         ),
         event(

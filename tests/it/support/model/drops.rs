@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tipcast::domain::{
     Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
     DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode, Row, RowDrop, RowId, Sale,
-    Trace,
+    Trace, Value,
 };
 
 use super::{Feed, Model, expiry};
@@ -24,6 +24,7 @@ pub(super) struct Drop {
 
 struct Filled {
     claim: Claim,
+    value: Option<Value>,
     first: ClaimOutcome,
     sale: Option<Sale>,
     /// None: it stands. Else its hold ended, and is forgotten then.
@@ -113,7 +114,14 @@ impl Feed {
         Some(result)
     }
 
-    fn sell(&mut self, name: &DropId, claim: &Claim, policy: &Policy, now: Millis, left: u64) -> Sale {
+    fn sell(
+        &mut self,
+        name: &DropId,
+        (claim, value): (&Claim, &Option<Value>),
+        policy: &Policy,
+        now: Millis,
+        left: u64,
+    ) -> Sale {
         self.sweep(policy, now);
         self.begin();
         let seq = self.at.seq + 1;
@@ -126,7 +134,7 @@ impl Feed {
             updated_at: now,
             expires_at: expiry(policy, now),
             count: claim.count,
-            value: None,
+            value: value.clone(),
             combo: None,
             drop: Some(RowDrop { drop: name.clone(), left }),
             test: false,
@@ -144,7 +152,7 @@ impl Feed {
         self.rows.truncate(policy.capacity as usize);
         self.record(Op::Add(row), policy);
         let sale = Sale { at: self.at.clone(), row: id };
-        self.enter_sale(name, claim, &sale, now);
+        self.enter_sale(name, (claim, value), &sale, now);
         sale
     }
 
@@ -169,7 +177,7 @@ impl Feed {
         let own = |claim: &Claim| HoldId { drop: name.clone(), claim: claim.id.clone() };
         let answer = |filled: &Filled| {
             let (claim, count) = (own(&filled.claim), filled.claim.count);
-            ClaimAnswer { claim, count, fate: filled.first.clone() }
+            ClaimAnswer { claim, count, value: filled.value.clone(), fate: filled.first.clone() }
         };
         let drop = &self.drops[name];
         if let Some(known) = drop.claims.iter().find(|known| known.claim.id == claim.id) {
@@ -193,14 +201,16 @@ impl Feed {
                 ClaimRefused::TooManyHolds(unpaid[0].expires_at.since(now))
             }
             () => {
+                let price = drop.spec.value.clone();
+                let value = price.map(|each| Value { amount: each.amount * claim.count, ..each });
                 let (first, sale) = match claim.pay {
                     Pay::Later => (ClaimOutcome::Held(now.plus(drop.spec.hold_ttl_ms)), None),
                     Pay::Now => {
-                        let sale = self.sell(name, claim, policy, now, view.free - claim.count);
+                        let sale = self.sell(name, (claim, &value), policy, now, view.free - claim.count);
                         (ClaimOutcome::Sold(sale.clone()), Some(sale))
                     }
                 };
-                let filled = Filled { claim: claim.clone(), first, sale, ended: None };
+                let filled = Filled { claim: claim.clone(), value, first, sale, ended: None };
                 let answer = answer(&filled);
                 let drop = self.drops.get_mut(name).unwrap();
                 drop.claims.push(filled);
@@ -220,9 +230,13 @@ impl Feed {
 
     fn confirm(&mut self, hold: &HoldId, policy: &Policy, now: Millis) -> Confirmed {
         let Some(filled) = self.hold(hold) else { return Confirmed::Unknown };
-        let claim = filled.claim.clone();
-        let answer =
-            |sale| ClaimAnswer { claim: hold.clone(), count: claim.count, fate: ClaimOutcome::Sold(sale) };
+        let (claim, value) = (filled.claim.clone(), filled.value.clone());
+        let answer = |sale| ClaimAnswer {
+            claim: hold.clone(),
+            count: claim.count,
+            value: value.clone(),
+            fate: ClaimOutcome::Sold(sale),
+        };
         if let Some(sale) = filled.sale.clone() {
             return Confirmed::Again(answer(sale));
         }
@@ -230,7 +244,7 @@ impl Feed {
             return Confirmed::Ended;
         }
         let free = self.drops[&hold.drop].view(&hold.drop, now).free;
-        let sale = self.sell(&hold.drop, &claim, policy, now, free);
+        let sale = self.sell(&hold.drop, (&claim, &value), policy, now, free);
         self.hold(hold).unwrap().sale = Some(sale.clone());
         self.drops.get_mut(&hold.drop).unwrap().stale = true;
         Confirmed::New(answer(sale))

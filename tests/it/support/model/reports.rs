@@ -116,14 +116,24 @@ impl Feed {
         self.enter((status, seq), answer.row.clone(), event, delta, now);
     }
 
-    pub(super) fn enter_sale(&mut self, drop: &DropId, claim: &Claim, sale: &Sale, now: Millis) {
+    pub(super) fn enter_sale(
+        &mut self,
+        drop: &DropId,
+        (claim, value): (&Claim, &Option<tipcast::domain::Value>),
+        sale: &Sale,
+        now: Millis,
+    ) {
         let mut event = json!({"id": claim.id.sent().to_string(), "count": claim.count});
         event["user"] = serde_json::from_str(&claim.user.to_json()).unwrap();
         event["gift"] = serde_json::from_str(&self.gift_of(drop)).unwrap();
         if let Some(message) = &claim.message {
             event["message"] = json!(message);
         }
-        let delta = Delta { count: claim.count as i64, value: None };
+        let money = value.as_ref().map(|value| (value.amount as i64, value.currency.clone()));
+        if let Some((amount, currency)) = &money {
+            event["value"] = json!({"amount": amount, "currency": currency});
+        }
+        let delta = Delta { count: claim.count as i64, value: money };
         let who = json!({"id": event["id"], "user": event["user"], "gift": event["gift"]});
         let made = Made::Sale(drop.clone(), who, delta.clone());
         self.made.entry(sale.row.clone()).or_default().push(made);

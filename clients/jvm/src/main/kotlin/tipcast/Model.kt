@@ -68,6 +68,8 @@ public data class Drop(
     val held: Long,
     val sold: Long,
     val gift: GiftKind,
+    /** The price of one unit. */
+    val value: Value? = null,
     @SerialName("per_user") val perUser: Long,
     @SerialName("hold_ttl_ms") val holdTtlMs: Long,
     @SerialName("max_holds_per_user") val maxHoldsPerUser: Long,

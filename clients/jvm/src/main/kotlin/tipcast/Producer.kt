@@ -70,7 +70,7 @@ public data class DropClaim @JvmOverloads constructor(
     val message: String? = null,
 )
 
-/** What became of a claim: [status] is `sold`, or `held` with a [hold] until [expiresAt]. */
+/** What became of a claim: [status] is `sold`, or `held` with a [hold] until [expiresAt]; [value] is what it costs. */
 @Serializable
 public data class DropAnswer(
     val status: String,
@@ -78,6 +78,7 @@ public data class DropAnswer(
     val row: String? = null,
     val hold: String? = null,
     @SerialName("expires_at") val expiresAt: String? = null,
+    val value: Value? = null,
 )
 
 /** A refusal (RFC 9457). */
