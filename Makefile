@@ -13,7 +13,7 @@
 # dockerfile-check: lints the Dockerfile with hadolint.
 # helm-check: lints, renders and validates the Helm chart in packaging/helm, where helm is installed.
 # openapi: writes docs/openapi.json and docs/events as the code describes the API, docs/protocol.html as docs/PROTOCOL.md reads (both
-# are served), and docs/CLI.md and docs/CONFIGURATION.md as the program prints them.
+# are served), docs/CLI.md and docs/CONFIGURATION.md as the program prints them, and the table of rights in docs/AUTH.md.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
 .PHONY: run check test bench openapi openapi-check clients-check generated-check release release-check sbom-check dockerfile-check helm-check screenshots words-check
@@ -41,7 +41,7 @@ bench:
 	python3 benches/peers/run.py --only "$(ONLY)" --peers "$(PEERS)"
 
 openapi:
-	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --lib -- the_file_that_is_served the_files_of_the_events
+	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --lib -- the_file_that_is_served the_files_of_the_events the_page_about_rights
 	TIPCAST_WRITE_OPENAPI=1 cargo test --quiet --test it -- reference::
 
 openapi-check:

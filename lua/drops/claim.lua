@@ -11,7 +11,7 @@
 --     message: JSON, or ""
 --     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs sums person notices
+-- LATER doubt settle row rows receipt room stored counting runs sums person notices
 -- DATA writes, grows
 -- RETURNS where the feed stands, then one text per claim: "n" (new) or "a" (came before) and what `claims` has of it; "u" (no
 --   such drop); "p" and how many units one user may have; "o" and the phase; "c" and, if it is known, the

@@ -7,7 +7,7 @@
 --     spec: as in drops/stock
 --     most: the most drops of a feed
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs sums person notices
+-- LATER doubt settle row rows receipt room stored counting runs sums person notices
 -- DATA writes, grows
 -- RETURNS where the feed stands, then "n" (new), "c" (changed), "b" (the total is below what is taken), "f" (the feed
 --   has as many as it may) or "m" (call again), and the drop as watchers see it; after b and f nothing

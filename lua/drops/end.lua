@@ -8,7 +8,7 @@
 --     claim: that made the hold
 --     trace: the step of a trace that brought the sale, as JSON, or ""
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs sums person notices
+-- LATER doubt settle row rows receipt room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "n" and what `claims` has of it; "a" and the same (confirm: it was confirmed before);
 --   "e" (it ended before, or cancel: was sold) or "u" (no such hold)
@@ -31,7 +31,8 @@ local function end_hold()
   if not is_unpaid then return 'e' end
   if ARGV.how == 'cancel' then
     stock.end_hold(ends_at, count, user, id)
-    return 'n' .. known
+    it.cancelled = true
+    return 'n' .. stock.put_claim(id, it)
   end
   stock.take_out(ends_at, count, user, id)
   stock.sold = stock.sold + it.count

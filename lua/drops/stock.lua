@@ -12,7 +12,8 @@
 --           digits, so that a user's holds are a range by lex. What is over may still be there.
 -- and of one drop:
 --   claims  HASH, claim -> JSON: fingerprint, count, user_digest; value where it has a price; expires_at of a hold; made_at; sale once it
---           is sold, with seq, epoch and row; message; and at the end user. Ended holds stay for a while
+--           is sold, with what a receipt has (epoch, seq, row, added, counted, entry, …); cancelled of a hold that was; restocked of a sale
+--           whose units are free again; message; and at the end user. Ended holds stay for a while
 --   holds   ZSET: "h COUNT USER CLAIM" by the end of the hold, while it is unpaid; then, when it was not
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
 --           time is not over: whoever takes the h out is the only one
@@ -43,10 +44,10 @@ local new_holds, new_unpaid = stock.new_holds, {} -- members that are new
 local units, claims, touched_units, touched_claims = {}, {}, {}, {}
 local announced = false
 
--- The last member of a record, as text: everything behind its name up to the brace that ends the record.
+-- The last member of a record, as text: everything behind its name up to the brace that ends the record. What is in it has no member
+-- of this name; what comes before it may.
 local function last_member(text, name)
-  local _, at = string.find(text, ',"' .. name .. '":', 1, true)
-  return string.sub(text, at + 1, -2)
+  return match(text, '.*,"' .. name .. '":(.*)}$')
 end
 
 -- Gives the drop this spec.
@@ -129,7 +130,8 @@ local function put_claim(id, it)
   local sale = it.sale
   local text = '{"fingerprint":"' .. it.fingerprint .. '","count":' .. int(it.count) .. ',"user_digest":"' .. it.user_digest .. '"'
     .. value_member(it.value) .. (it.expires_at and ',"expires_at":' .. int(it.expires_at) or '') .. ',"made_at":' .. int(it.made_at)
-    .. (sale and ',"sale":{"seq":' .. int(sale.seq) .. ',"epoch":"' .. sale.epoch .. '","row":"' .. sale.row .. '"}' or '')
+    .. (sale and ',"sale":' .. LATER.receipt.write(sale) or '') .. (it.cancelled and ',"cancelled":true' or '')
+    .. (it.restocked and ',"restocked":true' or '')
     .. (it.message and ',"message":' .. it.message or '') .. ',"user":' .. it.user .. '}'
   claims[id], touched_claims[id] = text, true
   return text
@@ -162,17 +164,29 @@ local function take_out(expires, count, user, claim)
   stock.held, stock.stale = stock.held - tonumber(count), true
 end
 
--- Ends a hold that is not paid: its units are free again.
-local function end_hold(expires, count, user, claim)
-  take_out(expires, count, user, claim)
+-- A user has these units no more.
+local function give_back_units(user, count, claim)
   local u = units_of(user)
-  u.n, touched_units[user] = u.n - tonumber(count), true
+  u.n, touched_units[user] = u.n - count, true
   for at, first in ipairs(u.firsts) do
     if first == claim then
       table.remove(u.firsts, at)
       break
     end
   end
+end
+
+-- The units of a sale that was taken back are free again, once.
+local function restock(id, it)
+  it.restocked = true
+  stock.sold, stock.stale = stock.sold - it.count, true
+  give_back_units(it.user_digest, it.count, id)
+end
+
+-- Ends a hold that is not paid: its units are free again.
+local function end_hold(expires, count, user, claim)
+  take_out(expires, count, user, claim)
+  give_back_units(user, tonumber(count), claim)
   local forget_at = math.min(now + policy.idempotency_window_ms, clock.MAX_TIME)
   over[#over + 1] = int(forget_at)
   over[#over + 1] = 'x ' .. count .. ' ' .. user .. ' ' .. claim
@@ -251,15 +265,18 @@ local function sell(claim, it, trace, held)
   local id = list.add('"count":' .. count .. money .. shown .. ',"test":false,"drop":"' .. DROP .. '","left":' .. int(free()) .. ',"user":' .. user
     .. ',"gift":' .. stock.gift)
   -- The ledger has the id as it was sent, without a viewer's namespace.
-  ledger.append('sold', id, '"given":{"units":' .. count .. money .. '},"drop":"' .. DROP .. '",'
+  local entry = ledger.append('sold', id, '"given":{"units":' .. count .. money .. '},"drop":"' .. DROP .. '",'
     .. (held and '"hold":"' .. DROP .. '~' .. claim .. '",' or '') .. (trace ~= '' and '"trace":' .. trace .. ',' or '')
     .. '"gift":{"id":"' .. match(claim, '[^~]+$') .. '","user":' .. user .. ',"gift":' .. stock.gift .. ',"count":' .. count
     .. value_member(it.value) .. message .. '}')
+  local counted = nil
   if is_counted then
     local gifter = cjson.decode(user)
-    LATER.counting.count(given, gifter.id, user, not gifter.anonymous, id)
+    counted = select(2, LATER.counting.count(given, gifter.id, user, not gifter.anonymous, id))
   end
-  it.sale = { seq = feed.seq, epoch = feed.epoch, row = id }
+  it.sale = {
+    row = id, epoch = feed.epoch, seq = feed.seq, added = given, counted = counted and cjson.decode(counted), entry = tonumber(entry),
+  }
 end
 
 -- Whether a node will look at the feed by then, or a quarter of a second later. Every
@@ -331,7 +348,7 @@ end
 stock.set_spec, stock.free, stock.phase, stock.view, stock.units_of = set_spec, free, phase, view, units_of
 stock.claim_of, stock.read_claim, stock.put_claim = claim_of, read_claim, put_claim
 stock.take_units, stock.unpaid_member, stock.value_of = take_units, unpaid_member, value_of
-stock.take_out, stock.end_hold, stock.sweep, stock.must_announce, stock.announce = take_out, end_hold, sweep, must_announce, announce
+stock.take_out, stock.restock, stock.end_hold, stock.sweep, stock.must_announce, stock.announce = take_out, restock, end_hold, sweep, must_announce, announce
 stock.sell, stock.finish, stock.refusal_at_start = sell, finish, refusal_at_start
 stock.add_hold, stock.padded, stock.SWEEP, stock.ended, stock.paid = add_hold, padded, SWEEP, ended, paid
 return stock

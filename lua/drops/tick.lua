@@ -5,7 +5,7 @@
 -- ARGV now candidate_epoch tag known_epoch known_seq known_tag default_policy idle_ttl live_channel hooks_version
 --   registered ledger_bounds looked_at drop reminder
 -- USES clock policies list feed ledger stock
--- LATER doubt settle row rows room stored counting runs sums person notices
+-- LATER doubt settle row rows receipt room stored counting runs sums person notices
 -- DATA writes, always
 -- RETURNS where the feed stands, then "m" (more is due: call again) or "", then when the due queue has something next or "",
 --   then the drop as it stands, or nothing when there is none

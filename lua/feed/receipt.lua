@@ -60,17 +60,11 @@ local function is_kept(it, steady)
   return not it['until'] or steady < it['until']
 end
 
--- The receipt of a gift that is taken back, `it` itself.
-local function taken_back(it)
-  it.added, it.given, it.counted, it.keep_until, it.retracted = nil, nil, nil, nil, true
-  return it
-end
-
--- The gift of KEYS.id waited and is cancelled; it would have been due then.
-local function cancel(it, due_at)
+-- The gift whose id has this key waited and is cancelled; it would have been due then.
+local function cancel(it, due_at, key)
   local window = feed.policy.idempotency_window_ms
   it.status, it['until'], it.since, it.due_at = 'cancelled', math.min(feed.steady + window, clock.MAX_TIME), nil, due_at
-  feed.commits[#feed.commits + 1] = function() redis.call('SET', KEYS.id, write(it), 'PX', feed.int(window + 60000)) end
+  feed.commits[#feed.commits + 1] = function() redis.call('SET', key, write(it), 'PX', feed.int(window + 60000)) end
 end
 
-return { read = read, write = write, is_kept = is_kept, taken_back = taken_back, cancel = cancel }
+return { read = read, write = write, is_kept = is_kept, cancel = cancel }

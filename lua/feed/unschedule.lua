@@ -16,6 +16,6 @@ if not due_at then
   local was_taken = it and it['until'] and receipt.is_kept(it, feed.steady) and it.status ~= 'cancelled'
   return { feed.position(), was_taken and 'shown' or 'unknown' }
 end
-if it then receipt.cancel(it, due_at) end
+if it then receipt.cancel(it, due_at, KEYS.id) end
 feed.commit()
 return { feed.position(), 'cancelled', feed.int(due_at) }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -231,6 +232,40 @@ pub enum Claimed {
     Again(ClaimAnswer),
     /// It is not filled. Nothing changed, and its id is not remembered.
     Refused(ClaimRefused),
+}
+
+/// What became of a claim, and what its buyer has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimState {
+    /// Its units are held until they are paid for.
+    Held,
+    /// They are sold.
+    Sold,
+    /// They were not paid for in time.
+    Expired,
+    /// The hold was cancelled.
+    Cancelled,
+    /// The sale was taken back.
+    Retracted,
+}
+
+/// A claim as it is looked up.
+#[derive(Clone, Debug)]
+pub struct ClaimStory {
+    /// What became of it.
+    pub state: ClaimState,
+    /// The first answer to it, or since it was sold that of its confirmation.
+    pub answer: ClaimAnswer,
+    /// The buyer, `{"id","name","avatar"?}`.
+    pub user: Box<RawValue>,
+    /// When it was claimed.
+    pub at: Millis,
+    /// When its hold ends, or ended; `None` if it was paid at once.
+    pub expires_at: Option<Millis>,
+    /// How much of its value was refunded, in minor units.
+    pub refunded: u64,
 }
 
 /// Why a claim is not filled. The first that applies, in this order.

@@ -44,8 +44,8 @@ pub use answer::{Answer, Outcome, Reviewed, Reviewing, Status};
 pub use block::{Block, BlockScope, BlockWish, Blocked};
 pub use change::{Change, Op, RemoveReason, Tag};
 pub use claim::{
-    Cancelled, Claim, ClaimAnswer, ClaimId, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Hold, HoldId,
-    Pay, Sale,
+    Cancelled, Claim, ClaimAnswer, ClaimId, ClaimOutcome, ClaimRefused, ClaimState, ClaimStory, Claimed,
+    Confirmed, Hold, HoldId, Pay, Sale,
 };
 pub use control::{Action, Control, Controls};
 pub use drop::{Defined, DropSpec, DropView, Drops, Phase};

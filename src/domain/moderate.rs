@@ -15,7 +15,7 @@ pub enum GiftTakenBack {
     Unknown,
 }
 
-/// What became of the wish to refund a part of a gift's value, or all of it.
+/// What became of the wish to refund a part of the value of a gift or a sale, or to take it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GiftRefunded {
     /// It is refunded, now or before.
@@ -31,33 +31,51 @@ pub enum GiftRefunded {
     NoValue,
     /// Its value is less, which is this.
     Above(u64),
-    /// It waits for its time, or for a host.
+    /// It waits for its time, for a host, or to be paid.
     Waits,
     /// Its id is not, or no longer, remembered.
     Unknown,
 }
 
-/// The body of a retraction, `{"reason"?}`, and of a refund, `{"refunded","reason"?}`.
+/// What the body of a retraction or of a refund says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakingBack {
     /// How much is refunded so far, in minor units; `None` for a retraction.
     pub refunded: Option<u64>,
     /// Why, at most 200 characters of text.
     pub reason: Option<String>,
+    /// Whether the units of a sale are free again.
+    pub restock: bool,
+}
+
+/// Which members the body has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakingBackBody {
+    /// `{"reason"?}`
+    RetractGift,
+    /// `{"reason"?,"restock"?}`
+    RetractSale,
+    /// `{"refunded","reason"?}`
+    Refund,
 }
 
 impl TakingBack {
-    /// Reads the body of a POST, of a refund or of a retraction.
-    pub fn parse(raw: &RawValue, is_refund: bool) -> Result<TakingBack, Refused> {
+    /// Reads the body of a POST.
+    pub fn parse(raw: &RawValue, members: TakingBackBody) -> Result<TakingBack, Refused> {
         let mut faults = Vec::new();
         let read = Object::open(raw, &mut faults).and_then(|mut body| {
-            let refunded = match is_refund {
+            let refunded = match members == TakingBackBody::Refund {
                 true => Some(body.need("refunded", &mut faults)?.integer(0, MAX_SAFE, &mut faults)?),
                 false => None,
             };
             let reason = body.take("reason").and_then(|f| display_text(&f, 0, 200, &mut faults));
+            let restock = match members {
+                TakingBackBody::RetractSale => body.take("restock").map(|f| f.boolean(&mut faults)),
+                _ => None,
+            };
             body.close(&mut faults);
-            Some(TakingBack { refunded, reason: reason.filter(|it| !it.is_empty()) })
+            let (reason, restock) = (reason.filter(|it| !it.is_empty()), restock.unwrap_or(Some(false))?);
+            Some(TakingBack { refunded, reason, restock })
         });
         read.filter(|_| faults.is_empty()).ok_or(Refused::Invalid(faults))
     }

@@ -13,9 +13,10 @@
 //! - Nothing of a drop expires with an idle feed.
 
 use super::operation::operation;
+use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{
-    Cancelled, Claim, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, Hold, HoldId, Millis,
-    Trace,
+    Cancelled, Claim, ClaimStory, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, Hold,
+    HoldId, Millis, Trace,
 };
 
 /// Defines a drop, or changes it. Its stock, claims and holds stay; holds keep their ends.
@@ -83,6 +84,28 @@ pub struct CancelHold {
 }
 
 operation!(CancelHold -> Cancelled, Cancel, feed: feed, now: now, record: super::counted::cancelled_hold);
+
+/// What became of a claim; `None` if there is none of this id, or its hold ended so long ago that it is forgotten.
+#[derive(Clone, Debug)]
+pub struct LookUpClaim {
+    pub feed: FeedId,
+    pub claim: HoldId,
+    pub now: Millis,
+}
+
+operation!(LookUpClaim -> Option<ClaimStory>, LookUpClaim, feed: feed, now: now);
+
+/// Takes a sale back, or refunds a part of what it cost, as [`super::RefundGift`] does with gifts. A hold that is not paid is
+/// cancelled in place of being taken back. With `what.restock` the units are free again, once, also if the sale was taken back before.
+#[derive(Clone, Debug)]
+pub struct ReverseSale {
+    pub feed: FeedId,
+    pub claim: HoldId,
+    pub what: TakingBack,
+    pub now: Millis,
+}
+
+operation!(ReverseSale -> GiftRefunded, ReverseSale, feed: feed, now: now);
 
 /// The holds of a user over all drops of the feed that hold at `now`, the earliest to end first, then by
 /// name; at most 1000.

@@ -26,10 +26,13 @@ impl Writes {
     pub(super) fn note(&self, operation: Operation, feed: Option<&FeedId>) {
         use Operation::{
             BeginSession, Block, Cancel, Claim, Confirm, DefineDrop, DeleteGoal, NoteDelivery, Publish,
-            PutGoal, Retract, RetractGift, RetractUser, Review, RunDue, SetPolicy, Walk,
+            PutGoal, Retract, RetractGift, RetractUser, ReverseSale, Review, RunDue, SetPolicy, Walk,
         };
         match (operation, feed) {
-            (Publish | RunDue | Claim | Confirm | Cancel | DefineDrop | PutGoal | DeleteGoal, Some(feed)) => {
+            (
+                Publish | RunDue | Claim | Confirm | Cancel | ReverseSale | DefineDrop | PutGoal | DeleteGoal,
+                Some(feed),
+            ) => {
                 self.counter(feed).fetch_add(1, Ordering::Release);
             }
             (

@@ -11,7 +11,7 @@ use actix_web::http::Method;
 use percent_encoding::percent_decode_str;
 
 use crate::auth::Right;
-use Access::{AnyKey, Feed, Hold, Key, List, Open, Page, Watch};
+use Access::{AnyKey, Claim, Feed, Hold, Key, List, Open, Page, Watch};
 
 /// What opens a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Access {
     AnyKey,
     /// A key of the feed with this right.
     Key(Right),
+    /// A key of the feed with the right to reports or to claims.
+    Claim,
     /// A key of the feed with the right to claims, or a token that may hold, for its own viewer.
     Hold,
 }
@@ -71,6 +73,9 @@ const TABLE: &[Line] = &[
     ("/v1/ws", &[(GET, Watch)]),
     ("/v1/feeds/{feed}/sse", &[(GET, Watch)]),
     ("/v1/feeds/{feed}/drops/{drop}/claims", &[(POST, Hold)]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}", &[(GET, Claim)]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/refund", &[(POST, Key(Moderate))]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/retract", &[(POST, Key(Moderate))]),
     ("/v1/feeds/{feed}/holds/{hold}/confirm", &[(POST, Key(Claims))]),
     ("/v1/feeds/{feed}/holds/{hold}", &[(DELETE, Hold)]),
     ("/v1/feeds/{feed}/users/{user}/holds", &[(GET, Hold)]),
@@ -355,13 +360,56 @@ mod tests {
         assert!(matches!(find(&Method::GET, "/v1/nothing/%zz"), Asked::Nothing));
     }
 
+    /// What a right opens, as docs/AUTH.md has it.
+    fn opened_by(right: Right) -> String {
+        let opens = |access: Access| match access {
+            Key(needed) => needed == right,
+            Hold => right == Claims,
+            Claim => matches!(right, Reports | Claims),
+            Feed | List | Watch => right == Right::Read,
+            Page | Open | AnyKey => false,
+        };
+        let rows = entries().iter().flat_map(|entry| entry.methods.iter().map(move |it| (it, entry.path)));
+        let opened = rows.filter(|((_, access), _)| opens(*access));
+        let mut all: Vec<_> = opened
+            .map(|((method, _), path)| format!("`{method} {}`", path.replace("/v1/feeds/{feed}", "…")))
+            .collect();
+        all.extend((right == Moderate).then(|| "all of `read`".to_owned()));
+        all.extend((right == Admin).then(|| "everything else; needs `feeds = [\"*\"]`".to_owned()));
+        all.join(", ")
+    }
+
+    #[test]
+    fn the_page_about_rights_has_what_this_table_says() {
+        let mut table = "| right | opens |\n|---|---|\n".to_owned();
+        for right in Right::ALL {
+            table.push_str(&format!("| `{right}` | {} |\n", opened_by(right)));
+        }
+        table.push_str("| any of the feed | `GET …/policy` |\n");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/AUTH.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let (before, rest) = text.split_once("| right | opens |\n").unwrap();
+        let (_, behind) = rest.split_once("\n\n").unwrap();
+        let written = format!("{before}{table}\n{behind}");
+        if std::env::var_os("TIPCAST_WRITE_OPENAPI").is_some() {
+            std::fs::write(page, &written).unwrap();
+        } else {
+            assert_eq!(text, written, "`make openapi` writes the table of rights");
+        }
+    }
+
     #[test]
     fn every_path_below_v1_but_reading_and_watching_needs_a_key() {
         for entry in entries() {
             for (method, access) in entry.methods {
                 let open = matches!(access, Feed | List | Watch);
                 let v1 = entry.path.starts_with("/v1/");
-                assert_eq!(matches!(access, AnyKey | Key(_) | Hold), v1 && !open, "{method} {}", entry.path);
+                assert_eq!(
+                    matches!(access, AnyKey | Key(_) | Hold | Claim),
+                    v1 && !open,
+                    "{method} {}",
+                    entry.path
+                );
                 assert!(!open || *method == GET, "{method} {}", entry.path);
             }
             assert_eq!(

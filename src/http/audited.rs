@@ -115,7 +115,7 @@ fn is_change(method: &Method, access: Access, path: &str) -> bool {
 fn right_of(access: Access) -> Option<Right> {
     match access {
         Access::Key(right) => Some(right),
-        Access::Hold => Some(Right::Claims),
+        Access::Hold | Access::Claim => Some(Right::Claims),
         Access::Feed | Access::List | Access::Watch => Some(Right::Read),
         Access::AnyKey | Access::Open | Access::Page => None,
     }

@@ -294,6 +294,17 @@ pub struct GiftRetraction {
     reason: Option<String>,
 }
 
+/// Why a sale is taken back, and what becomes of its units.
+#[derive(ToSchema)]
+pub struct SaleRetraction {
+    /// For the ledger.
+    #[schema(max_length = 200, example = "chargeback")]
+    reason: Option<String>,
+    /// Makes the units free again, once.
+    #[schema(required = false, default = false)]
+    restock: bool,
+}
+
 /// How much of a gift's value is refunded.
 #[derive(ToSchema)]
 pub struct GiftRefund {

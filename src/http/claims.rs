@@ -3,17 +3,19 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::answers::{self, CancelledHold, ClaimResult, HoldList};
+use super::answers::{self, CancelledHold, ClaimResult, FoundClaim, HoldList, RetractedGift};
 use super::drops::unknown;
 use super::gifts::idempotency_key;
+use super::moderation::{read_refund, read_retraction, refund_answer};
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, drop_of, feed_of, traced};
 use crate::auth::Viewer;
 use crate::domain::json::fault;
+use crate::domain::moderate::{GiftRefunded, TakingBackBody};
 use crate::domain::{
     Cancelled, Claim, ClaimRefused, Claimed, Confirmed, GiftId, HoldId, Millis, Pay, Trace, json,
 };
-use crate::engine::{CancelHold, ClaimDrop, ConfirmHold, IsBlocked, ListHolds};
+use crate::engine::{CancelHold, ClaimDrop, ConfirmHold, IsBlocked, ListHolds, LookUpClaim, ReverseSale};
 
 /// `POST /v1/feeds/{feed}/drops/{drop}/claims`
 pub(super) async fn claim(
@@ -55,6 +57,42 @@ async fn take(
             Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
         }
         Claimed::Refused(refused) => Err(refusal(refused, id)),
+    }
+}
+
+/// `GET /v1/feeds/{feed}/drops/{drop}/claims/{id}`
+pub(super) async fn look_up(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
+    let story = gate.read(LookUpClaim { feed, claim, now: Millis::now() }).await?;
+    Ok(answers::fresh(StatusCode::OK, &FoundClaim::new(&story.ok_or_else(unknown_claim)?)))
+}
+
+/// `POST /v1/feeds/{feed}/drops/{drop}/claims/{id}/refund`
+pub(super) async fn refund(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
+    let what = read_refund(&req, payload, &gate).await?;
+    refund_answer(
+        gate.run(ReverseSale { feed, claim, what, now: Millis::now() }).await?,
+        "its units were not sold, so nothing was paid",
+        unknown_claim,
+    )
+}
+
+/// `POST /v1/feeds/{feed}/drops/{drop}/claims/{id}/retract`
+pub(super) async fn retract(
+    req: HttpRequest,
+    payload: web::Payload,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
+    let what = read_retraction(&req, payload, &gate, TakingBackBody::RetractSale).await?;
+    match gate.run(ReverseSale { feed, claim, what, now: Millis::now() }).await? {
+        GiftRefunded::Done { .. } => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
+        _ => Err(unknown_claim()),
     }
 }
 
@@ -124,6 +162,17 @@ fn only_own(viewer: &Viewer, user: &str) -> Result<(), ApiError> {
 
 fn hold_of(req: &HttpRequest) -> Result<HoldId, ApiError> {
     req.match_info().get("hold").unwrap_or_default().parse().map_err(|_| unknown_hold())
+}
+
+fn claim_of(req: &HttpRequest) -> Result<HoldId, ApiError> {
+    let claim = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| unknown_claim())?;
+    Ok(HoldId { drop: drop_of(req)?, claim })
+}
+
+fn unknown_claim() -> ApiError {
+    ApiError::NotFound(
+        "the drop has no claim of this id, or its hold ended so long ago that it is forgotten".to_owned(),
+    )
 }
 
 fn unknown_hold() -> ApiError {

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::answers::{self, ControlResult, RefundedGift, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
 use super::{Gate, audited, body, feed_of};
-use crate::domain::moderate::{GiftRefunded, TakingBack};
+use crate::domain::moderate::{GiftRefunded, TakingBack, TakingBackBody};
 use crate::domain::{Control, GiftId, GiftTakenBack, Millis, json};
 use crate::engine::{RefundGift, RetractGift, RetractUser, SendControl};
 
@@ -35,14 +35,8 @@ pub(super) async fn retract_gift(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
-    let bytes = body::read_of_any_type(&req, payload, gate.limits.body, gate.limits.body_time).await?;
-    let TakingBack { reason, .. } = match bytes.is_empty() {
-        true => TakingBack::default(),
-        false => {
-            body::check_type(&req)?;
-            TakingBack::parse(json::syntax(&bytes)?, false)?
-        }
-    };
+    let TakingBack { reason, .. } =
+        read_retraction(&req, payload, &gate, TakingBackBody::RetractGift).await?;
     let retract = RetractGift { feed: feed.clone(), id: id.clone(), reason, now: Millis::now() };
     match gate.run(retract).await? {
         GiftTakenBack::Done => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
@@ -57,23 +51,58 @@ pub(super) async fn refund_gift(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
-    let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
-    let TakingBack { refunded, reason } = TakingBack::parse(json::syntax(&bytes)?, true)?;
+    let TakingBack { refunded, reason, .. } = read_refund(&req, payload, &gate).await?;
     let refunded = refunded.unwrap_or_default();
     let refund = RefundGift { feed: feed.clone(), id: id.clone(), refunded, reason, now: Millis::now() };
-    match gate.run(refund).await? {
+    refund_answer(
+        gate.run(refund).await?,
+        "the gift has not been shown yet, so nothing was counted of it; take it back, or refund it afterwards",
+        forgotten,
+    )
+}
+
+/// Reads the body of a retraction, which may be left out.
+pub(super) async fn read_retraction(
+    req: &HttpRequest,
+    payload: web::Payload,
+    gate: &Gate,
+    members: TakingBackBody,
+) -> Result<TakingBack, ApiError> {
+    let bytes = body::read_of_any_type(req, payload, gate.limits.body, gate.limits.body_time).await?;
+    if bytes.is_empty() {
+        return Ok(TakingBack::default());
+    }
+    body::check_type(req)?;
+    Ok(TakingBack::parse(json::syntax(&bytes)?, members)?)
+}
+
+/// Reads the body of a refund.
+pub(super) async fn read_refund(
+    req: &HttpRequest,
+    payload: web::Payload,
+    gate: &Gate,
+) -> Result<TakingBack, ApiError> {
+    let bytes = body::read(req, payload, gate.limits.body, gate.limits.body_time).await?;
+    Ok(TakingBack::parse(json::syntax(&bytes)?, TakingBackBody::Refund)?)
+}
+
+/// The answer to a refund. `waits` is why one is refused that comes too early, `unknown` the refusal when nothing is known of the id.
+pub(super) fn refund_answer(
+    refunded: GiftRefunded,
+    waits: &'static str,
+    unknown: impl Fn() -> ApiError,
+) -> Result<HttpResponse, ApiError> {
+    match refunded {
         GiftRefunded::Done { whole, refunded, row } => {
             Ok(answers::json(StatusCode::OK, &RefundedGift::new(whole, refunded, row)))
         }
-        GiftRefunded::NoValue => Err(ApiError::NothingToRefund("the gift has no value")),
-        GiftRefunded::Waits => Err(ApiError::NothingToRefund(
-            "the gift has not been shown yet, so nothing was counted of it; take it back, or refund it afterwards",
-        )),
+        GiftRefunded::NoValue => Err(ApiError::NothingToRefund("it has no value")),
+        GiftRefunded::Waits => Err(ApiError::NothingToRefund(waits)),
         GiftRefunded::Above(value) => {
-            let detail = format!("is more than the gift's value, which is {value}");
+            let detail = format!("is more than its value, which is {value}");
             Err(ApiError::Invalid(vec![json::fault("/refunded", detail)]))
         }
-        GiftRefunded::Unknown => Err(forgotten()),
+        GiftRefunded::Unknown => Err(unknown()),
     }
 }
 

@@ -47,6 +47,13 @@ fn routes() -> Routes {
     cfg.service(resource("/v1/feeds/{feed}/gifts/batch").route(post().to(batch::publish)));
     watch::configure(cfg);
     cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims").route(post().to(claims::claim)));
+    cfg.service(resource("/v1/feeds/{feed}/drops/{drop}/claims/{id}").route(read().to(claims::look_up)));
+    cfg.service(
+        resource("/v1/feeds/{feed}/drops/{drop}/claims/{id}/refund").route(post().to(claims::refund)),
+    );
+    cfg.service(
+        resource("/v1/feeds/{feed}/drops/{drop}/claims/{id}/retract").route(post().to(claims::retract)),
+    );
     cfg.service(resource("/v1/feeds/{feed}/holds/{hold}/confirm").route(post().to(claims::confirm)));
     cfg.service(resource("/v1/feeds/{feed}/holds/{hold}").route(delete().to(claims::cancel)));
     cfg.service(resource("/v1/feeds/{feed}/users/{user}/holds").route(read().to(claims::holds)));

@@ -237,6 +237,10 @@ labels! {
         Cancel = "cancel",
         /// Listing a user's holds.
         Holds = "holds",
+        /// Looking a claim up.
+        LookUpClaim = "look_up_claim",
+        /// Taking a sale back, or refunding a part of it.
+        ReverseSale = "reverse_sale",
         /// Entries handed to a claimer.
         TakeEntries = "take_entries",
         /// Entries acknowledged.

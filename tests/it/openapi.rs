@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::TestApp;
 use crate::support::api::Said;
+use crate::support::claims::{claim, hold, rockets, with};
 use crate::support::gifts::gift;
 use crate::support::schema::differences;
 
@@ -60,6 +61,14 @@ async fn every_example_of_a_body_is_accepted_and_answered_as_described() {
                 if path.contains("{id}") {
                     app.give("show", &gift("paid").value(1_500, "EUR")).await;
                 }
+                if path.contains("/claims/{id}") {
+                    let drop = with(rockets(1), "value", json!({"amount": 1_500, "currency": "EUR"}));
+                    app.call("PUT", "/v1/feeds/show/drops/sold", Some(&drop.to_string())).await;
+                    let sale = claim("paid", "ann").to_string();
+                    app.call("POST", "/v1/feeds/show/drops/sold/claims", Some(&sale)).await;
+                }
+                let real =
+                    if path.contains("/claims/{id}") { real.replace("/rocket/", "/sold/") } else { real };
                 if path.contains("{goal}") {
                     app.patch_policy("show", json!({"totals": ["session"]})).await;
                 }
@@ -171,7 +180,6 @@ async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
-    use crate::support::claims::{claim, hold, rockets, with};
     let app = TestApp::start().await;
     let document = Document::of(&app).await;
     let check = async |method: &str, path: &str, rest: [&str; 2], body: Option<Value>, status: u16| {
@@ -205,6 +213,12 @@ async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
         check("post", claims, ["r", ""], Some(body), status).await;
     }
     check("post", claims, ["s", ""], Some(hold("c7", "bob")), 409).await;
+    for id in ["c1", "c3", "none"] {
+        let one = "/v1/feeds/{feed}/drops/{drop}/claims/{id}";
+        let found = app.get(&format!("/v1/feeds/show/drops/r/claims/{id}")).await;
+        assert_eq!(found.status, if id == "none" { 404 } else { 200 }, "{found:?}");
+        document.check("get", one, &found);
+    }
     check("post", claims, ["none", ""], Some(claim("c1", "ann")), 404).await;
     check("put", one, ["r", ""], Some(rockets(1)), 409).await;
     for (name, status) in [("r", 200), ("none", 404), ("a~b", 422)] {

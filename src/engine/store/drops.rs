@@ -8,15 +8,18 @@ use tokio::sync::oneshot;
 use super::batcher::{Batch, Batcher, Submission};
 use super::faults::Fault;
 use super::feeds::in_turn;
+use super::moderation::{read_reversal, taking_back_args};
 use super::rounds::{Ready, Rounds};
 use super::runner::{Reply, Runner};
 use super::scripts::{self, Call, Script};
 use super::wire::{self, Garbled};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
+use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale, Trace, Value,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, ClaimState, ClaimStory, Claimed, Confirmed,
+    Defined, DropId, DropSpec, DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
+    Trace, Value,
 };
 use crate::engine::EngineError;
 use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
@@ -241,6 +244,41 @@ impl DropStock {
         })
     }
 
+    pub async fn look_up(
+        &self,
+        feed: &FeedId,
+        claim: &HoldId,
+        now: Millis,
+    ) -> Result<Option<ClaimStory>, Fault> {
+        let keys = &self.runner().keys;
+        let mut call = self.runner().feed_call(&scripts::DROP_LOOKUP, feed);
+        call.for_a_reader();
+        call.keys(["claims", "holds"].map(|what| (what, keys.of_drop(feed, what, &claim.drop))));
+        call.key("retracted", keys.retracted(feed)).arg("claim", &claim.claim);
+        let reply = self.runner().run_feed(call, feed, Some(now)).await?;
+        let texts = &reply.texts[usize::from(reply.mark.is_none()).min(reply.texts.len())..];
+        let [state, text] = texts else { return Ok(None) };
+        let state =
+            serde_json::from_value(state.as_str().into()).map_err(|_| Garbled("what became of a claim"))?;
+        Ok(Some(read_story(text, claim.clone(), state)?))
+    }
+
+    pub async fn reverse(
+        &self,
+        feed: &FeedId,
+        claim: &HoldId,
+        what: &TakingBack,
+        now: Millis,
+    ) -> Result<GiftRefunded, Fault> {
+        let own = |call: &mut Call| {
+            call.arg("claim", &claim.claim).arg("gift", claim.claim.sent());
+            taking_back_args(call, what).arg("restock", if what.restock { "1" } else { "" });
+            call.key("retracted", self.runner().keys.retracted(feed));
+        };
+        let reply = self.run(&scripts::DROP_REVERSE, feed, &claim.drop, now, own).await?;
+        read_reversal(&reply)
+    }
+
     pub async fn holds(&self, feed: &FeedId, user: &str, now: Millis) -> Result<Vec<Hold>, Fault> {
         let mut call = self.runner().feed_call(&scripts::HOLDS, feed);
         call.for_a_reader();
@@ -299,6 +337,16 @@ impl Filled {
     fn answer(self, fate: ClaimOutcome) -> ClaimAnswer {
         ClaimAnswer { claim: self.claim, count: self.count, value: self.value, fate }
     }
+}
+
+/// What `claims` has of a claim that is looked up.
+fn read_story(text: &str, claim: HoldId, state: ClaimState) -> Result<ClaimStory, Garbled> {
+    let it: StoredClaim = serde_json::from_str(text).map_err(|_| Garbled("a claim"))?;
+    let (user, at, expires_at) = (it.user.to_owned(), Millis(it.made_at), it.expires_at.map(Millis));
+    let refunded = it.sale.as_ref().and_then(|sale| sale.refunded).unwrap_or(0);
+    let filled = read_claim(text, claim)?;
+    let answer = if filled.sale.is_some() { filled.sold()? } else { filled.first()? };
+    Ok(ClaimStory { state, answer, user, at, expires_at, refunded })
 }
 
 fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {

@@ -4,7 +4,8 @@
 use super::faults::Fault;
 use super::feeds::Feeds;
 use super::rounds::Ready;
-use super::scripts;
+use super::runner::Reply;
+use super::scripts::{self, Call};
 use super::wire::Garbled;
 use crate::domain::json::push_string;
 use crate::domain::moderate::{GiftRefunded, TakingBack, user_prefix};
@@ -46,33 +47,42 @@ impl Feeds {
         now: Millis,
     ) -> Result<GiftRefunded, Fault> {
         let keys = &self.runner.keys;
-        let refunded = what.refunded.map(|amount| amount.to_string()).unwrap_or_default();
-        let mut reason = String::new();
-        what.reason.iter().for_each(|text| push_string(&mut reason, text));
         let call = |_: &Ready| {
             let [due, later] = keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_GIFT, feed);
             call.keys([("due", due), ("later", later), ("retracted", keys.retracted(feed))]);
             call.key("id", keys.id(feed, id)).arg("gift", id);
-            call.arg("refunded", &refunded).arg("reason", &reason);
-            if what.refunded.is_some() {
-                call.bounded();
-            }
+            taking_back_args(&mut call, what);
             call
         };
         let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
-        let amount =
-            || -> Result<u64, Fault> { Ok(reply.text(1)?.parse().map_err(|_| Garbled("an amount"))?) };
-        Ok(match reply.text(0)? {
-            code @ ("1" | "f") => {
-                let row = Some(reply.text(2)?).filter(|row| *row != "-");
-                let row = row.map(str::parse).transpose().map_err(|_| Garbled("a row's id"))?;
-                GiftRefunded::Done { whole: code == "1", refunded: amount()?, row }
-            }
-            "v" => GiftRefunded::Waits,
-            "n" => GiftRefunded::NoValue,
-            "a" => GiftRefunded::Above(amount()?),
-            _ => GiftRefunded::Unknown,
-        })
+        read_reversal(&reply)
     }
+}
+
+/// What a script gets that takes something back, or refunds a part of it.
+pub(super) fn taking_back_args<'a>(call: &'a mut Call, what: &TakingBack) -> &'a mut Call {
+    let mut reason = String::new();
+    what.reason.iter().for_each(|text| push_string(&mut reason, text));
+    if what.refunded.is_some() {
+        call.bounded();
+    }
+    call.arg("refunded", what.refunded.map(|amount| amount.to_string()).unwrap_or_default())
+        .arg("reason", reason)
+}
+
+/// What `lua/feed/reversal.lua` answers, and the scripts that call it.
+pub(super) fn read_reversal(reply: &Reply) -> Result<GiftRefunded, Fault> {
+    let amount = || -> Result<u64, Fault> { Ok(reply.text(1)?.parse().map_err(|_| Garbled("an amount"))?) };
+    Ok(match reply.text(0)? {
+        code @ ("1" | "f") => {
+            let row = Some(reply.text(2)?).filter(|row| *row != "-");
+            let row = row.map(str::parse).transpose().map_err(|_| Garbled("a row's id"))?;
+            GiftRefunded::Done { whole: code == "1", refunded: amount()?, row }
+        }
+        "v" => GiftRefunded::Waits,
+        "n" => GiftRefunded::NoValue,
+        "a" => GiftRefunded::Above(amount()?),
+        _ => GiftRefunded::Unknown,
+    })
 }

@@ -1,8 +1,9 @@
 //! Answers about claims of drops, and holds.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
-use crate::domain::{self, ClaimAnswer, DropId, GiftId, HoldId, Millis, Value};
+use crate::domain::{self, ClaimAnswer, ClaimState, ClaimStory, DropId, GiftId, HoldId, Millis, Value};
 
 use super::words::CancelledStatus;
 
@@ -68,6 +69,62 @@ impl From<&ClaimAnswer> for ClaimResult {
             row: sale.map(|sale| sale.row.to_string()),
             hold: expires_at.map(|_| answer.claim.to_string()),
             expires_at,
+        }
+    }
+}
+
+/// What became of a claim.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct FoundClaim<'a> {
+    #[cfg_attr(test, schema(value_type = String))]
+    id: &'a GiftId,
+    status: ClaimState,
+    #[cfg_attr(test, schema(value_type = crate::http::bodies::User))]
+    user: &'a RawValue,
+    /// Units.
+    count: u64,
+    /// What they cost, if the drop had a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schema(value_type = Option<crate::http::bodies::Money>))]
+    value: Option<&'a Value>,
+    /// The hold's name, also after its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<String>,
+    /// The row that showed the sale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<String>,
+    /// When it was claimed.
+    #[cfg_attr(test, schema(value_type = String, format = DateTime))]
+    at: Millis,
+    /// When its hold ends, or ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
+    expires_at: Option<Millis>,
+    /// How much of its value was refunded so far, in minor units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refunded: Option<u64>,
+}
+
+impl FoundClaim<'_> {
+    /// As it was looked up.
+    pub fn new(story: &ClaimStory) -> FoundClaim<'_> {
+        let ClaimStory { state, answer, user, at, expires_at, refunded } = story;
+        let sale = match &answer.fate {
+            domain::ClaimOutcome::Sold(sale) => Some(sale),
+            domain::ClaimOutcome::Held(_) => None,
+        };
+        FoundClaim {
+            id: answer.claim.claim.sent(),
+            status: *state,
+            user,
+            count: answer.count,
+            value: answer.value.as_ref(),
+            hold: expires_at.map(|_| answer.claim.to_string()),
+            row: sale.map(|sale| sale.row.to_string()),
+            at: *at,
+            expires_at: *expires_at,
+            refunded: Some(*refunded).filter(|amount| *amount > 0),
         }
     }
 }

@@ -22,7 +22,7 @@ mod totals;
 mod viewers;
 pub mod words;
 
-pub use drops::{CancelledHold, ClaimResult, HoldList};
+pub use drops::{CancelledHold, ClaimResult, FoundClaim, HoldList};
 pub use gifts::{
     CancelledGift, DueFailure, DueFailureList, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus,
     RetractedRow,

@@ -242,10 +242,14 @@ impl Rules {
             (Identity::Key(key), access) => {
                 let right = match access {
                     Access::Key(right) => Some(*right),
-                    Access::Hold => Some(Right::Claims),
+                    Access::Hold | Access::Claim => Some(Right::Claims),
                     _ => None,
                 };
-                key.allows(right, feed).err()
+                let or = match access {
+                    Access::Claim => key.allows(Some(Right::Reports), feed).is_ok(),
+                    _ => false,
+                };
+                if or { None } else { key.allows(right, feed).err() }
             }
             (Identity::Viewer(viewer), Access::Hold) if feed.is_some_and(|feed| viewer.may_hold_in(feed)) => {
                 None

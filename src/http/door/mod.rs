@@ -116,7 +116,7 @@ impl Want {
                 Access::Open | Access::Feed | Access::List => Want::Read,
                 Access::Watch => Want::Watch,
                 Access::Key(Right::Admin) => Want::Admin,
-                Access::AnyKey | Access::Key(_) | Access::Hold => Want::Produce,
+                Access::AnyKey | Access::Key(_) | Access::Hold | Access::Claim => Want::Produce,
             },
             _ if path.starts_with("/v1/") => Want::Produce,
             _ => Want::Page,

@@ -355,11 +355,12 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
                     | Access::Watch
                     | Access::AnyKey => true,
                     Access::Key(needed) => right == needed || *right == Right::Admin,
+                    Access::Claim => matches!(right, Right::Reports | Right::Claims | Right::Admin),
                     Access::Hold => matches!(right, Right::Claims | Right::Admin),
                 };
                 let said = if opens { "in" } else { "not-allowed" };
                 assert_eq!(ask("show-1", &with), said, "{right}: {method} {}", entry.path);
-                let closed = matches!(access, Access::AnyKey | Access::Key(_) | Access::Hold);
+                let closed = matches!(access, Access::AnyKey | Access::Key(_) | Access::Hold | Access::Claim);
                 let of_feeds = entry.path.contains("{feed}");
                 if closed && of_feeds {
                     let said = if *right == Right::Admin { "in" } else { "not-allowed" };

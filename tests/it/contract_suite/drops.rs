@@ -1,14 +1,16 @@
 //! Section 5: drops, claims and holds.
 
 use serde_json::json;
+use tipcast::domain::moderate::{GiftRefunded, TakingBack};
 use tipcast::domain::{
-    Cancelled, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, Millis, Phase, RowDrop,
+    Cancelled, ClaimOutcome, ClaimRefused, ClaimState, Claimed, Confirmed, Defined, HoldId, Millis, Phase,
+    RowDrop,
 };
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, named, rockets, with};
 use crate::support::gifts::gift;
-use tipcast::engine::{ListDrops, TickDrop};
+use tipcast::engine::{ListDrops, LookUpClaim, ReverseSale, TickDrop};
 
 on_every_engine!(
     a_new_drop_is_open_and_told_at_once,
@@ -32,6 +34,7 @@ on_every_engine!(
     drops_are_listed_by_name_and_do_not_meet,
     drops_survive_another_engine_on_the_same_store,
     a_sale_neither_takes_nor_heeds_the_dedup_lock,
+    sales_are_refunded_in_part_and_taken_back_and_their_units_return_once,
 );
 
 fn at(ms: u64) -> serde_json::Value {
@@ -385,4 +388,49 @@ async fn a_sale_neither_takes_nor_heeds_the_dedup_lock(mut case: Case) {
     case.filled("r", claim("c2", "ann")).await;
     assert_eq!(case.merged(rocket("g2")).await.row, row);
     assert_eq!(case.row_ids().await.len(), 3);
+}
+
+async fn sales_are_refunded_in_part_and_taken_back_and_their_units_return_once(mut case: Case) {
+    let price = json!({"amount": 500, "currency": "EUR"});
+    case.patch(json!({"totals": ["all"], "capacity": 1})).await;
+    case.define("r", with(with(rockets(4), "per_user", json!(3)), "value", price)).await;
+    case.filled("r", with(claim("c1", "ann"), "count", json!(2))).await;
+    let (kept, _) = held(&case.filled("r", hold("c2", "bob")).await);
+    case.confirm(&kept).await;
+    let (unpaid, _) = held(&case.filled("r", hold("c3", "cid")).await);
+    let sold = HoldId { drop: named("r"), claim: "c1".parse().unwrap() };
+    let states = async |case: &Case| {
+        let mut states = vec![];
+        for claim in [&sold, &kept, &unpaid] {
+            let (feed, claim, now) = (case.feed.clone(), claim.clone(), case.now);
+            states.push(case.engine.run(LookUpClaim { feed, claim, now }).await.unwrap().unwrap().state);
+        }
+        states
+    };
+    assert_eq!(states(&case).await, [ClaimState::Sold, ClaimState::Sold, ClaimState::Held]);
+    let reverse = async |case: &Case, claim: &HoldId, refunded: Option<u64>, restock: bool| {
+        let what = TakingBack { refunded, reason: Some("late".into()), restock };
+        let (feed, claim, now) = (case.feed.clone(), claim.clone(), case.now);
+        case.engine.run(ReverseSale { feed, claim, what, now }).await.unwrap()
+    };
+    let done = |done: GiftRefunded| match done {
+        GiftRefunded::Done { whole, refunded, .. } => (whole, refunded),
+        other => panic!("{other:?}"),
+    };
+    // The row of c1 has left the list, that of c2 is shown.
+    assert_eq!(done(reverse(&case, &sold, Some(300), false).await), (false, 300));
+    assert_eq!(done(reverse(&case, &kept, Some(200), false).await), (false, 200));
+    assert_eq!(case.list().await.rows[0].value.as_ref().unwrap().amount, 300);
+    assert_eq!(reverse(&case, &unpaid, Some(1), false).await, GiftRefunded::Waits);
+    assert_eq!(reverse(&case, &sold, Some(1_001), false).await, GiftRefunded::Above(1_000));
+    assert_eq!(done(reverse(&case, &kept, Some(500), false).await), (true, 500));
+    assert_eq!(case.list().await.rows.len(), 0);
+    for _ in 0..2 {
+        assert_eq!(done(reverse(&case, &sold, None, true).await), (true, 300));
+        assert_eq!(done(reverse(&case, &unpaid, None, true).await), (true, 0));
+    }
+    assert_eq!(case.units("r").await, (3, 0, 1));
+    assert_eq!(states(&case).await, [ClaimState::Retracted, ClaimState::Retracted, ClaimState::Cancelled]);
+    let unknown = HoldId { drop: named("r"), claim: "c9".parse().unwrap() };
+    assert_eq!(reverse(&case, &unknown, None, true).await, GiftRefunded::Unknown);
 }

@@ -5,9 +5,11 @@
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
-use tipcast::domain::{HoldId, Millis, Op};
+use tipcast::domain::moderate::TakingBack;
+use tipcast::domain::{Cursor, Entry, EntryStatus, HoldId, Millis, Op};
 use tipcast::engine::{
-    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, ListDrops, ListHolds, Missed, TickDrop,
+    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, ListDrops, ListHolds, LookUpClaim, Missed, ReadLedger,
+    ReverseSale, TickDrop,
 };
 
 use crate::support::case::Case;
@@ -21,15 +23,23 @@ const DROPS: [&str; 3] = ["a", "b", "a.b"];
 
 #[tokio::test]
 async fn drops_of_the_embedded_store_do_what_the_model_does() {
+    let mut entries = Vec::new();
     for seed in seeds(300..310) {
-        compare(Store::embedded(), seed).await;
+        entries.extend(compare(Store::embedded(), seed).await);
+    }
+    for kind in [EntryStatus::Sold, EntryStatus::Retracted, EntryStatus::Refunded] {
+        assert!(entries.contains(&kind), "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn drops_of_the_redis_engine_do_what_the_model_does() {
+    let mut entries = Vec::new();
     for seed in seeds(200..210) {
-        compare(Store::redis(), seed).await;
+        entries.extend(compare(Store::redis(), seed).await);
+    }
+    for kind in [EntryStatus::Sold, EntryStatus::Retracted, EntryStatus::Refunded] {
+        assert!(entries.contains(&kind), "{kind:?}");
     }
 }
 
@@ -39,6 +49,8 @@ enum Call {
     Claim(&'static str, Value),
     Confirm(HoldId),
     Cancel(HoldId),
+    LookUp(HoldId),
+    Reverse(HoldId, TakingBack),
     Tick(&'static str),
     List,
     Holds(&'static str),
@@ -53,9 +65,11 @@ impl Call {
     fn random(dice: &mut Dice, now: Millis) -> Call {
         let drop = dice.of(&DROPS);
         let hold = |dice: &mut Dice| -> HoldId {
-            format!("{}~c{}", dice.of(&DROPS), dice.below(60)).parse().unwrap()
+            format!("{}~c{}", dice.of(&DROPS), dice.below(30)).parse().unwrap()
         };
-        match dice.below(40) {
+        match dice.below(60) {
+            40..43 => Call::LookUp(hold(dice)),
+            43..60 => Call::Reverse(hold(dice), random_reversal(dice)),
             0..4 => Call::Define(drop, random_spec(dice, now)),
             4..18 => Call::Claim(drop, random_claim(dice)),
             18..22 => Call::Confirm(hold(dice)),
@@ -87,7 +101,7 @@ fn random_spec(dice: &mut Dice, now: Millis) -> Value {
     });
     if dice.one_in(2) {
         spec["value"] =
-            json!({"amount": dice.of(&[0, 1, 499, 5_000]), "currency": dice.of(&["EUR", "coins"])});
+            json!({"amount": dice.of(&[0, 499, 499, 5_000]), "currency": dice.of(&["EUR", "coins"])});
     }
     if dice.one_in(4) {
         spec["opens_at"] = json!(now.plus(dice.of(&[0, 1, 700, 5_000, 61_000])).to_string());
@@ -100,10 +114,16 @@ fn random_spec(dice: &mut Dice, now: Millis) -> Value {
     spec
 }
 
+fn random_reversal(dice: &mut Dice) -> TakingBack {
+    let refunded = dice.one_in(2).then(|| dice.of(&[0, 1, 400, 499, 998, 5_000]));
+    let reason = dice.one_in(2).then(|| "\"late\"".to_owned());
+    TakingBack { refunded, reason, restock: refunded.is_none() && dice.one_in(2) }
+}
+
 fn random_claim(dice: &mut Dice) -> Value {
     let user = dice.of(&USERS);
     let mut claim = json!({
-        "id": format!("c{}", dice.below(60)),
+        "id": format!("c{}", dice.below(30)),
         "user": {"id": user, "name": user},
         "pay": dice.of(&["now", "later", "later"]),
         "count": dice.of(&[1, 1, 1, 2, 3]),
@@ -157,6 +177,17 @@ impl Side {
                 "{:?}",
                 engine.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now }).await.unwrap()
             )),
+            Call::LookUp(claim) => {
+                let look_up = LookUpClaim { feed: feed.clone(), claim: claim.clone(), now };
+                seen.push(self.said(engine.run(look_up).await.unwrap()));
+            }
+            Call::Reverse(claim, what) => {
+                let reverse =
+                    ReverseSale { feed: feed.clone(), claim: claim.clone(), what: what.clone(), now };
+                let done = engine.run(reverse).await.unwrap();
+                self.case.list().await;
+                seen.push(self.said(done));
+            }
             Call::Tick(drop) => seen.push(format!(
                 "{:?}",
                 engine.run(TickDrop { feed: feed.clone(), drop: named(drop), now }).await.unwrap()
@@ -186,6 +217,11 @@ impl Side {
         seen
     }
 
+    async fn ledger(&self) -> Vec<Entry> {
+        let (feed, now) = (self.case.feed.clone(), self.case.now);
+        self.case.engine.run(ReadLedger { feed, from: Cursor(0), max: 1_000, now }).await.unwrap().entries
+    }
+
     async fn reopen(&mut self) {
         self.case.engine.close().await.unwrap();
         self.case.engine = self.case.store.open().await;
@@ -193,7 +229,8 @@ impl Side {
     }
 }
 
-async fn compare(store: Store, seed: u64) {
+/// What the ledger got.
+async fn compare(store: Store, seed: u64) -> Vec<EntryStatus> {
     let mut dice = Dice(seed);
     let mut sides = [Side { case: Case::on(Store::model()).await }, Side { case: Case::on(store).await }];
     for drop in DROPS {
@@ -208,4 +245,18 @@ async fn compare(store: Store, seed: u64) {
         let (wanted, got) = (model.run(&call).await, engine.run(&call).await);
         assert_eq!(got, wanted, "seed {seed}, step {step}: {call:#?}");
     }
+    let [model, engine] = &sides;
+    let (wanted, got) = (model.ledger().await, engine.ledger().await);
+    let members = |side: &Side, entries: &[Entry]| -> Vec<String> {
+        entries.iter().map(|entry| side.said(members(entry))).collect()
+    };
+    assert_eq!(members(engine, &got), members(model, &wanted), "seed {seed}: entries");
+    got.into_iter().map(|entry| entry.status).collect()
+}
+
+/// What an entry says, whatever the order of its event's members.
+fn members(entry: &Entry) -> impl Debug + use<> {
+    let Entry { status, at, seq, row, gift, delta, reason, drop, hold, .. } = entry.clone();
+    let gift: Value = serde_json::from_str(&gift).unwrap();
+    (status, at, seq, row, gift, delta, reason, drop, hold)
 }

@@ -11,6 +11,8 @@ on_both_stores!(
     a_drop_is_defined_changed_and_read,
     a_claim_is_sold_or_held_and_repeats_its_answer,
     a_sale_costs_its_units_by_the_price_of_its_time_wherever_it_is_seen,
+    a_sale_is_looked_up_refunded_and_taken_back_to_the_cent,
+    the_units_of_a_sale_are_free_again_once_if_that_is_said,
     refusals_are_problems_of_their_kind,
     holds_are_confirmed_cancelled_and_listed,
     bodies_and_names_are_checked,
@@ -166,6 +168,140 @@ async fn a_sale_costs_its_units_by_the_price_of_its_time_wherever_it_is_seen() {
     app.put_drop("free", &rockets(1)).await;
     assert!(app.post_claim("free", &claim("gratis", "ann")).await.json().get("value").is_none());
     assert!(app.get_feed("show").await["rows"][0].get("value").is_none());
+}
+
+impl Api {
+    async fn reverse(&self, claim: &str, how: &str, body: Value) -> Said {
+        let path = format!("/v1/feeds/show/drops/r/claims/{claim}/{how}");
+        self.call("POST", &path, (!body.is_null()).then(|| body.to_string()).as_deref()).await
+    }
+
+    async fn found(&self, claim: &str) -> Value {
+        let said = self.get(&format!("/v1/feeds/show/drops/r/claims/{claim}")).await;
+        assert_eq!(said.status, 200, "{said:?}");
+        said.json()
+    }
+
+    /// Type, gift id, reason, count and amount of each entry.
+    async fn money(&self) -> Vec<Value> {
+        let ledger = self.get("/v1/feeds/show/ledger").await.json();
+        let entry = |it: &Value| {
+            assert_eq!(it["drop"], "r", "{it}");
+            json!([
+                it["type"],
+                it["gift"]["id"],
+                it["reason"],
+                it["delta"]["count"],
+                it["delta"]["value"]["amount"]
+            ])
+        };
+        ledger["entries"].as_array().unwrap().iter().map(entry).collect()
+    }
+}
+
+async fn a_sale_is_looked_up_refunded_and_taken_back_to_the_cent() {
+    let app = TestApp::start().await;
+    app.put_policy("show", json!({"totals": ["all"]})).await;
+    let priced = with(with(rockets(9), "per_user", json!(3)), "value", eur(499));
+    app.put_drop("r", &priced).await;
+    let sold = app.post_claim("r", &with(claim("c1", "ann"), "count", json!(2))).await.json();
+    let found = app.found("c1").await;
+    let wanted = json!({"id": "c1", "status": "sold", "user": {"id": "ann", "name": "user ann"}, "count": 2,
+        "value": eur(998), "row": sold["row"], "at": found["at"]});
+    assert_eq!(found, wanted);
+
+    let part = app.reverse("c1", "refund", json!({"refunded": 300, "reason": "late"})).await;
+    assert_eq!(part.json(), json!({"status": "refunded", "refunded": 300, "row": sold["row"]}));
+    for again in [300, 200, 0] {
+        let same = app.reverse("c1", "refund", json!({"refunded": again})).await;
+        assert_eq!(same.text, part.text, "a repeat and a lower amount change nothing");
+    }
+    assert_eq!(app.get_feed("show").await["rows"][0]["value"], eur(698));
+    assert_eq!(app.found("c1").await["refunded"], 300);
+    assert_eq!(app.reverse("c1", "refund", json!({"refunded": 999})).await.pointers(), ["/refunded"]);
+    let whole = app.reverse("c1", "refund", json!({"refunded": 998})).await;
+    assert_eq!(whole.json(), json!({"status": "retracted", "refunded": 998, "row": sold["row"]}));
+    assert_eq!(app.get_feed("show").await["rows"], json!([]));
+    assert_eq!((&app.found("c1").await["status"], app.units("r").await), (&json!("retracted"), [7, 0, 2]));
+    assert_eq!(app.reverse("c1", "retract", json!(null)).await.json(), json!({"status": "retracted"}));
+    // The claim's id still has its first answer.
+    let again = app.post_claim("r", &with(claim("c1", "ann"), "count", json!(2))).await;
+    assert_eq!((again.status, again.json()), (201, sold));
+
+    let wanted = json!([
+        ["drop.sold", "c1", null, 2, 998],
+        ["gift.refunded", "c1", "late", 0, -300],
+        ["gift.retracted", "c1", null, -2, -698],
+    ]);
+    assert_eq!(json!(app.money().await), wanted);
+    let all = &app.get("/v1/feeds/show/totals").await.json()["totals"]["all"];
+    assert_eq!(
+        (&all["gifts"], &all["units"], &all["values"]),
+        (&json!(0), &json!(0), &json!([{"currency": "EUR", "amount": 0}]))
+    );
+    let leaders = app.get("/v1/feeds/show/leaders?period=all&by=EUR").await.json();
+    assert_eq!(leaders["leaders"], json!([]));
+}
+
+async fn the_units_of_a_sale_are_free_again_once_if_that_is_said() {
+    let app = TestApp::start().await;
+    app.put_drop("r", &rockets(2)).await;
+    app.post_claim("r", &claim("c1", "ann")).await;
+    app.post_claim("r", &hold("c2", "bob")).await;
+    assert_eq!(app.get_drop("r").await["state"], "sold_out");
+    assert_eq!(
+        app.reverse("c1", "refund", json!({"refunded": 0})).await.problem(409)["type"],
+        "/problems/nothing-to-refund"
+    );
+    assert_eq!(
+        app.reverse("c2", "refund", json!({"refunded": 1})).await.problem(409)["type"],
+        "/problems/nothing-to-refund"
+    );
+    assert_eq!(app.reverse("c1", "retract", json!({"restock": 1})).await.pointers(), ["/restock"]);
+    assert_eq!(app.reverse("c1", "retract", json!({"refunded": 1})).await.pointers(), ["/refunded"]);
+    for nothing in ["c9", "a%20b"] {
+        app.reverse(nothing, "retract", json!(null)).await.problem(404);
+        app.get(&format!("/v1/feeds/show/drops/r/claims/{nothing}")).await.problem(404);
+    }
+    app.get("/v1/feeds/show/drops/none/claims/c1").await.problem(404);
+    assert_eq!(app.units("r").await, [0, 1, 1], "refusals change nothing");
+
+    // Taken back with its row: the units stay sold until somebody says otherwise.
+    let row = app.get_feed("show").await["rows"][0]["row"].as_str().unwrap().to_owned();
+    app.call("DELETE", &format!("/v1/feeds/show/rows/{row}"), None).await;
+    assert_eq!((&app.found("c1").await["status"], app.units("r").await), (&json!("retracted"), [0, 1, 1]));
+    for _ in 0..2 {
+        let said = app.reverse("c1", "retract", json!({"restock": true, "reason": "chargeback"})).await;
+        assert_eq!(said.json(), json!({"status": "retracted"}));
+        assert_eq!(app.units("r").await, [1, 1, 0]);
+    }
+    assert_eq!(app.post_claim("r", &claim("c3", "ann")).await.status, 201, "ann has none any more");
+
+    // A hold that is not paid is cancelled.
+    assert_eq!(app.found("c2").await["status"], "held");
+    assert_eq!(app.reverse("c2", "retract", json!(null)).await.json(), json!({"status": "retracted"}));
+    let found = app.found("c2").await;
+    assert_eq!((&found["status"], &found["hold"]), (&json!("cancelled"), &json!("r~c2")));
+    assert_eq!(kind(&app.post_confirm("r~c2").await, 409), "hold-ended");
+    assert_eq!(app.units("r").await, [1, 0, 1]);
+    let wanted = json!([
+        ["drop.sold", "c1", null, 1, null],
+        ["gift.retracted", "c1", null, -1, null],
+        ["drop.sold", "c3", null, 1, null],
+    ]);
+    assert_eq!(json!(app.money().await), wanted);
+
+    app.put_drop("r", &with(rockets(2), "hold_ttl_ms", json!(1))).await;
+    app.post_claim("r", &hold("c4", "cid")).await;
+    app.until_found("c4", "expired").await;
+}
+
+impl Api {
+    async fn until_found(&self, claim: &str, status: &str) {
+        while self.found(claim).await["status"] != status {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 async fn refusals_are_problems_of_their_kind() {

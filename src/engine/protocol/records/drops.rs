@@ -98,17 +98,22 @@ pub fn read_drop_at_rest(name: &str, text: &str) -> Option<DropView> {
 
 /// What became of a claim.
 #[derive(Debug, Deserialize)]
-pub struct StoredClaim {
+pub struct StoredClaim<'a> {
     /// Of the payload, in hex.
     pub fingerprint: String,
     /// Units.
     pub count: u64,
     /// What they cost.
     pub value: Option<Value>,
+    /// When it was claimed, in milliseconds.
+    pub made_at: i64,
     /// When the hold ends, in milliseconds; none if it was paid at once.
     pub expires_at: Option<i64>,
     /// Once it is sold.
     pub sale: Option<StoredSale>,
+    /// The buyer.
+    #[serde(borrow)]
+    pub user: &'a RawValue,
 }
 
 /// The change and the row of a sale.
@@ -120,4 +125,6 @@ pub struct StoredSale {
     pub seq: u64,
     /// The row that shows it.
     pub row: RowId,
+    /// How much of its value was refunded.
+    pub refunded: Option<u64>,
 }

@@ -1,9 +1,11 @@
 //! Operations on drops, claims and holds.
 
 use super::super::engine::Store;
-use crate::domain::{Cancelled, Claimed, Confirmed, Defined, DropView, Hold};
+use crate::domain::moderate::GiftRefunded;
+use crate::domain::{Cancelled, ClaimStory, Claimed, Confirmed, Defined, DropView, Hold};
 use crate::engine::{
-    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, EngineError, ListDrops, ListHolds, Run, TickDrop,
+    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, EngineError, ListDrops, ListHolds, LookUpClaim,
+    ReverseSale, Run, TickDrop,
 };
 
 impl Run<Store> for DefineDrop {
@@ -39,6 +41,18 @@ impl Run<Store> for ConfirmHold {
 impl Run<Store> for CancelHold {
     async fn run_on(self, store: &Store) -> Result<Cancelled, EngineError> {
         Ok(store.stock.cancel(&self.feed, &self.hold, self.now).await?)
+    }
+}
+
+impl Run<Store> for LookUpClaim {
+    async fn run_on(self, store: &Store) -> Result<Option<ClaimStory>, EngineError> {
+        Ok(store.stock.look_up(&self.feed, &self.claim, self.now).await?)
+    }
+}
+
+impl Run<Store> for ReverseSale {
+    async fn run_on(self, store: &Store) -> Result<GiftRefunded, EngineError> {
+        Ok(store.stock.reverse(&self.feed, &self.claim, &self.what, self.now).await?)
     }
 }
 

@@ -22,7 +22,7 @@ impl Run<Store> for RetractUser {
 
 impl Run<Store> for RetractGift {
     async fn run_on(self, store: &Store) -> Result<GiftTakenBack, EngineError> {
-        let what = TakingBack { refunded: None, reason: self.reason };
+        let what = TakingBack { reason: self.reason, ..TakingBack::default() };
         // Somebody else may decide between the look and the denial: then it is looked at once more.
         for _ in 0..3 {
             match store.feeds.take_back(&self.feed, &self.id, &what, self.now).await? {
@@ -41,7 +41,7 @@ impl Run<Store> for RetractGift {
 
 impl Run<Store> for RefundGift {
     async fn run_on(self, store: &Store) -> Result<GiftRefunded, EngineError> {
-        let what = TakingBack { refunded: Some(self.refunded), reason: self.reason };
+        let what = TakingBack { refunded: Some(self.refunded), reason: self.reason, restock: false };
         Ok(store.feeds.take_back(&self.feed, &self.id, &what, self.now).await?)
     }
 }

@@ -44,7 +44,7 @@ macro_rules! module {
 }
 
 /// Modules that a script names in its header, in `USES` and `LATER`.
-pub const MODULES: [Module; 34] = [
+pub const MODULES: [Module; 35] = [
     module!("clock", "clock"),
     module!("feed/policies", "policies"),
     module!("feed/list", "list"),
@@ -65,6 +65,7 @@ pub const MODULES: [Module; 34] = [
     module!("feed/blocks", "blocks"),
     module!("feed/screening", "screening"),
     module!("feed/retraction", "retraction"),
+    module!("feed/reversal", "reversal"),
     module!("drops/stock", "stock"),
     module!("due/schedule", "schedule"),
     module!("ledger/writer", "ledger"),
@@ -190,6 +191,8 @@ script!(DROP_DEFINE, "feed_drop_define", "drops/define", true);
 script!(DROP_TICK, "feed_drop_tick", "drops/tick", false);
 script!(DROP_CLAIM, "feed_drop_claim", "drops/claim", true);
 script!(DROP_END, "feed_drop_end", "drops/end", true);
+script!(DROP_REVERSE, "feed_drop_reverse", "drops/reverse", true);
+script!(DROP_LOOKUP, "feed_drop_lookup", "drops/lookup", false);
 script!(HOLDS, "feed_holds", "drops/holds", false);
 script!(DUE_ENTRIES, "due_entries", "due/entries", false);
 script!(DUE_ASIDE, "due_aside", "due/aside", false);
@@ -246,7 +249,7 @@ pub fn named(name: Option<&str>) -> Result<String, String> {
 }
 
 /// Every script there is.
-pub static ALL: [&Script; 49] = [
+pub static ALL: [&Script; 51] = [
     &TOTALS_TICK,
     &TOTALS_RANK,
     &TOTALS_SESSION,
@@ -270,6 +273,8 @@ pub static ALL: [&Script; 49] = [
     &DROP_TICK,
     &DROP_CLAIM,
     &DROP_END,
+    &DROP_REVERSE,
+    &DROP_LOOKUP,
     &HOLDS,
     &DUE_ENTRIES,
     &DUE_ASIDE,

@@ -1,10 +1,10 @@
 //! Section 5 of the contract: drops, claims and holds.
 
-use super::params::{DropName, FeedName, HoldName, IdempotencyKey, UserId};
+use super::params::{ClaimIdInPath, DropName, FeedName, HoldName, IdempotencyKey, UserId};
 use super::refusals::{BodyRefusals, Refusals};
 use crate::http::answers::texts::{Drop, DropList};
-use crate::http::answers::{CancelledHold, ClaimResult, HoldList};
-use crate::http::bodies::{DropClaim, DropSpec};
+use crate::http::answers::{CancelledHold, ClaimResult, FoundClaim, HoldList, RefundedGift, RetractedGift};
+use crate::http::bodies::{DropClaim, DropSpec, GiftRefund, SaleRetraction};
 use crate::http::problem::Problem;
 
 /// Define or change a drop
@@ -97,6 +97,74 @@ pub(super) fn list() {}
     ),
 )]
 pub(super) fn claim() {}
+
+/// Look a claim up
+///
+/// Also by the entry of its sale, whose `gift.id` is the claim's id.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/drops/{drop}/claims/{id}",
+    operation_id = "getClaim",
+    tag = "drops",
+    params(FeedName, DropName, ClaimIdInPath),
+    responses(
+        (status = 200, description = "What became of it", body = FoundClaim),
+        (status = 404, description = "There is no such claim, or it is forgotten", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals,
+    ),
+)]
+pub(super) fn look_up() {}
+
+/// Refund a part of what a sale cost
+///
+/// `refunded` is all that is refunded so far: a repeat, a lower amount, or a refund of a sale that was taken back changes nothing.
+/// The row, totals, leaders and goals lose the difference; the ledger gets an entry `gift.refunded` with the claim's id and `drop`.
+/// Refunding everything takes the sale back; its units stay sold.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/drops/{drop}/claims/{id}/refund",
+    operation_id = "refundSale",
+    tag = "drops",
+    params(FeedName, DropName, ClaimIdInPath),
+    request_body(content = GiftRefund, examples(
+        ("part" = (summary = "1.50 of it, so far", value = json!({"refunded": 150, "reason": "late"}))),
+    )),
+    responses(
+        (status = 200, description = "So much is refunded", body = RefundedGift,
+            example = json!({"status": "refunded", "refunded": 150, "row": "0mj3k9x2q7a1b-42"})),
+        (status = 404, description = "There is no such claim, or it is forgotten", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "It has no value, or was not sold", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+)]
+pub(super) fn refund() {}
+
+/// Take a sale back
+///
+/// Its row goes, and the ledger gets an entry `gift.retracted` with the claim's id, `drop` and the negative of what is left. With
+/// `restock` its units are free again, once, also if it was taken back before. A hold that is not paid is cancelled. The body may be
+/// left out.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/drops/{drop}/claims/{id}/retract",
+    operation_id = "retractSale",
+    tag = "drops",
+    params(FeedName, DropName, ClaimIdInPath),
+    request_body(content = Option<SaleRetraction>, examples(
+        ("restock" = (summary = "Somebody else may have it", value = json!({"reason": "chargeback", "restock": true}))),
+    )),
+    responses(
+        (status = 200, description = "It is taken back, now or before", body = RetractedGift,
+            example = json!({"status": "retracted"})),
+        (status = 404, description = "There is no such claim, or it is forgotten", body = Problem,
+            content_type = "application/problem+json"),
+        Refusals, BodyRefusals,
+    ),
+)]
+pub(super) fn retract() {}
 
 /// Confirm a hold
 ///

@@ -80,6 +80,9 @@ mod watching;
         drops::get,
         drops::list,
         drops::claim,
+        drops::look_up,
+        drops::refund,
+        drops::retract,
         drops::confirm,
         drops::cancel,
         drops::holds,
@@ -182,6 +185,7 @@ fn secure(api: &mut Value) {
                 Access::Feed | Access::List | Access::Watch => {
                     json!([{}, {"token": ["watch"]}, {"key": ["read"]}])
                 }
+                Access::Claim => json!([{"key": ["reports"]}, {"key": ["claims"]}]),
                 Access::AnyKey => json!([{"key": []}]),
                 Access::Hold => json!([{"key": ["claims"]}, {"token": ["hold"]}]),
                 Access::Key(Right::Gifts) if entry.is_some_and(Entry::takes_signed) => {

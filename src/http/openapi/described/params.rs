@@ -119,6 +119,15 @@ pub(super) struct ProblemName {
     name: String,
 }
 
+/// A claim.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct ClaimIdInPath {
+    /// The claim's id, which entries have as the gift's; of a claim that a viewer made, what follows the drop in the hold's name
+    #[param(pattern = "^([0-9a-f]{32}~)?[A-Za-z0-9_.:-]{1,64}$")]
+    id: String,
+}
+
 /// The header that names a gift or a claim.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]

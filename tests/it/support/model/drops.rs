@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use tipcast::domain::moderate::{GiftRefunded, TakingBack};
 use tipcast::domain::{
-    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropId, DropSpec,
-    DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode, Row, RowDrop, RowId, Sale,
-    Trace, Value,
+    Cancelled, Claim, ClaimAnswer, ClaimOutcome, ClaimRefused, ClaimState, ClaimStory, Claimed, Confirmed,
+    Defined, DropId, DropSpec, DropView, FeedId, Hold, HoldId, Millis, Op, Pay, Phase, Policy, ReviewMode,
+    Row, RowDrop, RowId, Sale, Trace, Value,
 };
 
+use tipcast::engine::ReverseSale;
+
+use super::moderation::Made;
 use super::{Feed, Model, expiry};
 
 /// How long before opening and closing it reminds; the engines' default.
@@ -29,6 +33,10 @@ struct Filled {
     sale: Option<Sale>,
     /// None: it stands. Else its hold ended, and is forgotten then.
     ended: Option<Millis>,
+    cancelled: bool,
+    at: Millis,
+    refunded: u64,
+    restocked: bool,
 }
 
 impl Filled {
@@ -44,7 +52,7 @@ impl Drop {
     fn units(&self, which: impl Fn(&Filled) -> bool) -> u64 {
         self.claims
             .iter()
-            .filter(|filled| filled.ended.is_none() && which(filled))
+            .filter(|filled| filled.ended.is_none() && !filled.restocked && which(filled))
             .map(|f| f.claim.count)
             .sum()
     }
@@ -193,7 +201,10 @@ impl Feed {
             () if claim.count > drop.spec.per_user => ClaimRefused::AbovePerUser(drop.spec.per_user),
             () if matches!(view.phase, Phase::Pending | Phase::Closed) => ClaimRefused::NotOpen(view.phase),
             () if drop.units(mine) + claim.count > drop.spec.per_user => {
-                let first = drop.claims.iter().find(|filled| filled.ended.is_none() && mine(filled));
+                let first = drop
+                    .claims
+                    .iter()
+                    .find(|filled| filled.ended.is_none() && !filled.restocked && mine(filled));
                 ClaimRefused::AlreadyClaimed(first.map(answer))
             }
             () if view.free < claim.count => ClaimRefused::SoldOut(view.free),
@@ -210,7 +221,17 @@ impl Feed {
                         (ClaimOutcome::Sold(sale.clone()), Some(sale))
                     }
                 };
-                let filled = Filled { claim: claim.clone(), value, first, sale, ended: None };
+                let filled = Filled {
+                    claim: claim.clone(),
+                    value,
+                    first,
+                    sale,
+                    ended: None,
+                    cancelled: false,
+                    at: now,
+                    refunded: 0,
+                    restocked: false,
+                };
                 let answer = answer(&filled);
                 let drop = self.drops.get_mut(name).unwrap();
                 drop.claims.push(filled);
@@ -256,12 +277,111 @@ impl Feed {
             return Cancelled::Ended;
         }
         filled.ended = Some(now.plus(policy.idempotency_window_ms));
+        filled.cancelled = true;
         self.drops.get_mut(&hold.drop).unwrap().stale = true;
         Cancelled::Done
     }
 }
 
+impl Feed {
+    fn filled(&mut self, claim: &HoldId) -> Option<&mut Filled> {
+        self.drops.get_mut(&claim.drop)?.claims.iter_mut().find(|filled| filled.claim.id == claim.claim)
+    }
+
+    fn look_up(&mut self, claim: &HoldId, now: Millis) -> Option<ClaimStory> {
+        let filled = self.filled(claim)?;
+        let (until, cancelled, sale) = (filled.until(), filled.cancelled, filled.sale.clone());
+        let fate = sale.clone().map_or(filled.first.clone(), ClaimOutcome::Sold);
+        let expires_at = match filled.first {
+            ClaimOutcome::Held(at) => Some(at),
+            ClaimOutcome::Sold(_) => None,
+        };
+        let story = ClaimStory {
+            state: ClaimState::Sold,
+            answer: ClaimAnswer {
+                claim: claim.clone(),
+                count: filled.claim.count,
+                value: filled.value.clone(),
+                fate,
+            },
+            user: serde_json::value::RawValue::from_string(filled.claim.user.to_json()).unwrap(),
+            at: filled.at,
+            expires_at,
+            refunded: filled.refunded,
+        };
+        let state = match sale {
+            Some(sale) if self.made.contains_key(&sale.row) => ClaimState::Sold,
+            Some(_) => ClaimState::Retracted,
+            None if cancelled => ClaimState::Cancelled,
+            None if until.is_some_and(|until| now < until) => ClaimState::Held,
+            None => ClaimState::Expired,
+        };
+        Some(ClaimStory { state, ..story })
+    }
+
+    fn reverse(&mut self, claim: &HoldId, what: &TakingBack, policy: &Policy, now: Millis) -> GiftRefunded {
+        let Some(filled) = self.filled(claim) else { return GiftRefunded::Unknown };
+        let Some(Sale { row, .. }) = filled.sale.clone() else {
+            if what.refunded.is_some() {
+                return GiftRefunded::Waits;
+            }
+            if filled.ended.is_none() {
+                self.cancel(claim, policy, now);
+            }
+            return GiftRefunded::Done { whole: true, refunded: 0, row: None };
+        };
+        let before = filled.refunded;
+        let money = match self.made.get(&row).map(|made| &made[..]) {
+            Some([Made::Sale(_, _, left)]) => left.value.clone(),
+            _ => {
+                self.restock(claim, what);
+                return GiftRefunded::Done { whole: true, refunded: before, row: Some(row) };
+            }
+        };
+        if let Some(refunded) = what.refunded {
+            let Some((left, currency)) = money else { return GiftRefunded::NoValue };
+            let value = left as u64 + before;
+            if refunded > value {
+                return GiftRefunded::Above(value);
+            }
+            if refunded > before {
+                self.filled(claim).unwrap().refunded = refunded;
+            }
+            if refunded <= before || refunded < value {
+                if refunded > before {
+                    self.refund_sale(&row, ((refunded - before) as i64, currency), what, policy, now);
+                }
+                return GiftRefunded::Done { whole: false, refunded: refunded.max(before), row: Some(row) };
+            }
+        }
+        self.retract_sale(&row, what.reason.as_deref(), policy, now);
+        self.restock(claim, what);
+        let refunded = self.filled(claim).unwrap().refunded;
+        GiftRefunded::Done { whole: true, refunded, row: Some(row) }
+    }
+
+    fn restock(&mut self, claim: &HoldId, what: &TakingBack) {
+        let filled = self.filled(claim).unwrap();
+        if what.restock && !std::mem::replace(&mut filled.restocked, true) {
+            self.drops.get_mut(&claim.drop).unwrap().stale = true;
+        }
+    }
+}
+
 impl Model {
+    pub(crate) fn look_up_claim(&self, feed: &FeedId, claim: &HoldId, now: Millis) -> Option<ClaimStory> {
+        self.on(feed, |f, _| f.look_up(claim, now))
+    }
+
+    pub(crate) fn reverse_sale(&self, it: &ReverseSale) -> GiftRefunded {
+        let (claim, now) = (&it.claim, it.now);
+        self.on(&it.feed, |f, policy| {
+            let reversed =
+                f.with_drop(&claim.drop, &policy, now, |f| f.reverse(claim, &it.what, &policy, now));
+            reversed.unwrap_or(GiftRefunded::Unknown)
+        })
+    }
+
     pub(crate) fn define_drop(&self, feed: &FeedId, drop: &DropId, spec: DropSpec, now: Millis) -> Defined {
         self.on(feed, |f, policy| {
             let changed = f.with_drop(drop, &policy, now, |f| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tipcast::domain::moderate::GiftRefunded;
+use tipcast::domain::moderate::{GiftRefunded, TakingBack};
 use tipcast::domain::{
     Action, Control, Decision, Delta, DropId, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op,
     Policy, Position, RemoveReason, Row, RowId, Status, Value,
@@ -132,6 +132,54 @@ impl Feed {
                 }
             }
         }
+    }
+
+    /// Takes a sale back by its claim, with its row if that is shown.
+    pub(super) fn retract_sale(&mut self, row: &RowId, reason: Option<&str>, policy: &Policy, now: Millis) {
+        self.sweep(policy, now);
+        let Some(Made::Sale(drop, who, given)) = self.made.remove(row).and_then(|mut made| made.pop()) else {
+            return;
+        };
+        let seq = self.rows.iter().position(|shown| shown.id == *row).map(|at| {
+            self.rows.remove(at);
+            self.record(Op::Remove { row: row.clone(), reason: RemoveReason::Retracted }, policy);
+            self.at.seq
+        });
+        let before = self.ledger.entries.len();
+        self.enter_less((EntryStatus::Retracted, seq), Some(row.clone()), who, given, reason, now);
+        self.ledger.entries[before..].iter_mut().for_each(|entry| entry.drop = Some(drop.clone()));
+    }
+
+    /// Takes a part of what a sale cost out of it, and of its row if that is shown.
+    pub(super) fn refund_sale(
+        &mut self,
+        row: &RowId,
+        lost: (i64, String),
+        what: &TakingBack,
+        policy: &Policy,
+        now: Millis,
+    ) {
+        self.sweep(policy, now);
+        let Some([Made::Sale(drop, who, given)]) = self.made.get_mut(row).map(|made| &mut made[..]) else {
+            return;
+        };
+        if let Some((amount, _)) = &mut given.value {
+            *amount -= lost.0;
+        }
+        let (drop, who) = (drop.clone(), who.clone());
+        let seq = self.rows.iter().position(|shown| shown.id == *row).map(|at| {
+            let mut shown = (*self.rows[at]).clone();
+            shown.value.as_mut().unwrap().amount -= lost.0 as u64;
+            shown.rev += 1;
+            shown.updated_at = now;
+            self.rows[at] = shown.into();
+            self.record(Op::Update(self.rows[at].clone()), policy);
+            self.at.seq
+        });
+        let less = Delta { count: 0, value: Some(lost) };
+        let place = (EntryStatus::Refunded, seq);
+        self.enter_less(place, Some(row.clone()), who, less, what.reason.as_deref(), now);
+        self.ledger.entries.last_mut().unwrap().drop = Some(drop);
     }
 
     fn enter_back(

@@ -7,11 +7,12 @@ use tipcast::engine::{
     ClaimEntries, ClaimJobs, ClaimRequest, ConfirmHold, ContinueWalk, DecideReview, DefineDrop, DeleteGoal,
     DeleteGroup, FindFeedsShowing, IsBlocked, IsRefunded, ListBlocks, ListDeadDue, ListDeadLetterFeeds,
     ListDeadLetters, ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations,
-    ListScheduled, ListSources, ListWebhooks, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal,
-    ReadChanges, ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence,
-    ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters,
-    ReportPresence, RetractGift, RetractRow, RetractUser, RevokeViewer, RunDue, SaveJob, SeekGroup,
-    SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser, Wakes, Walk,
+    ListScheduled, ListSources, ListWebhooks, LookUpClaim, NackEntries, OpenJob, ProbeFeed, ProbeStore,
+    Publish, PutGoal, ReadChanges, ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy,
+    ReadPresence, ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift,
+    ReplayDeadLetters, ReportPresence, RetractGift, RetractRow, RetractUser, ReverseSale, RevokeViewer,
+    RunDue, SaveJob, SeekGroup, SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop,
+    UnblockUser, Wakes, Walk,
 };
 
 use super::Model;
@@ -39,6 +40,8 @@ impl TestStore for Model {
             .on(|it: ConfirmHold| Ok(self.confirm(&it.feed, &it.hold, it.trace, it.now)))
             .on(|it: CancelHold| Ok(self.cancel(&it.feed, &it.hold, it.now)))
             .on(|it: ListHolds| Ok(self.holds(&it.feed, &it.user, it.now)))
+            .on(|it: LookUpClaim| Ok(self.look_up_claim(&it.feed, &it.claim, it.now)))
+            .on(|it: ReverseSale| Ok(self.reverse_sale(&it)))
             .on(|it: SendControl| Ok(self.control(&it.feed, it.control, it.now)))
             .on(|it: RetractUser| Ok(self.retract_user(&it.feed, &it.user, it.now)))
             .on(|it: RetractGift| Ok(self.retract_gift(&it)))
