@@ -135,7 +135,7 @@ export class Drops {
 
   /** What the viewer held before this page was loaded; nothing where a key is needed and there is none. */
   async recall(key) {
-    const path = `${this.base}/users/${encodeURIComponent(this.viewer().id)}/holds`;
+    const path = `${this.base}/users/holds?user=${encodeURIComponent(this.viewer().id)}`;
     const { holds } = await call("GET", path, undefined, key);
     for (const hold of holds) this.#holds.set(hold.hold, hold);
     this.#draw();

@@ -225,7 +225,7 @@ async function send(entry) {
   if (!entry.sending && $("undo").hidden === false && [...pending.keys()].pop() === entry.id) tell($("told").textContent);
   entry.sending = true;
   try {
-    await call("POST", `${base}/review/${encodeURIComponent(entry.id)}`, { action: entry.action });
+    await call("POST", `${base}/review?id=${encodeURIComponent(entry.id)}`, { action: entry.action });
   } catch (error) {
     if (error.status === 409) tell(said.decided(error.told.decision));
     else if (error.status === 404) tell(said.gone);
@@ -249,7 +249,7 @@ async function send(entry) {
 addEventListener("pagehide", () => {
   for (const entry of pending.values()) {
     clearTimeout(entry.timer);
-    void call("POST", `${base}/review/${encodeURIComponent(entry.id)}`, { action: entry.action }, { keepalive: true }).catch(() => {});
+    void call("POST", `${base}/review?id=${encodeURIComponent(entry.id)}`, { action: entry.action }, { keepalive: true }).catch(() => {});
   }
 });
 
@@ -331,7 +331,7 @@ for (const [id, act] of Object.entries(acts)) $(id).addEventListener("click", (e
 // ---------------------------------------------------------------- who is blocked
 
 async function block({ id, name }) {
-  const path = `${base}/blocks/${encodeURIComponent(id)}`;
+  const path = `${base}/blocks?user=${encodeURIComponent(id)}`;
   await call("PUT", path, { retract: true });
   tell(said.blockedNow(name), async () => {
     await call("DELETE", path).catch(ifGone);
@@ -348,7 +348,7 @@ async function drawBlocks() {
     const item = make("li", "", make("span", "name", user));
     if (until) item.append(make("span", "quiet", said.until(format.moment(until))));
     item.append(button(said.unblock, "", async () => {
-      await call("DELETE", `${base}/blocks/${encodeURIComponent(user)}`).catch(ifGone);
+      await call("DELETE", `${base}/blocks?user=${encodeURIComponent(user)}`).catch(ifGone);
       tell(said.unblockedNow(user));
       await drawBlocks();
     }));

@@ -100,7 +100,7 @@ export class Show {
 
   async #refund(key) {
     const id = this.#last;
-    await call("POST", `${this.base}/gifts/${encodeURIComponent(id)}/retract`, undefined, key);
+    await call("POST", `${this.base}/gifts/retract?id=${encodeURIComponent(id)}`, undefined, key);
     // A second time would be the same answer: it rests until the next gift.
     if (this.#last === id) setTimeout(() => (this.refund.disabled = this.#last === id));
     return this.#said.refunded;

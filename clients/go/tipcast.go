@@ -229,7 +229,7 @@ func (c *Client) RetractGift(ctx context.Context, feed, gift, reason string) err
 	if reason != "" {
 		body = map[string]string{"reason": reason}
 	}
-	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/"+url.PathEscape(gift)+"/retract", body, nil, 0)
+	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/retract?id="+url.QueryEscape(gift), body, nil, 0)
 }
 
 // Refund takes a part of a gift's value back. refunded is all that is refunded so far, in minor units: a repeat changes
@@ -239,7 +239,7 @@ func (c *Client) Refund(ctx context.Context, feed, gift string, refunded int64, 
 	if reason != "" {
 		body["reason"] = reason
 	}
-	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/"+url.PathEscape(gift)+"/refund", body, nil, 0)
+	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/refund?id="+url.QueryEscape(gift), body, nil, 0)
 }
 
 // Sale is units of a drop that somebody wants. Without ID, Sell makes one, so that a retry is not a second sale.
@@ -288,7 +288,7 @@ func (c *Client) Release(ctx context.Context, feed, hold string) error {
 
 // Cancel cancels a scheduled gift; a *Problem with status 409 when it was shown already.
 func (c *Client) Cancel(ctx context.Context, feed, gift string) error {
-	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/scheduled/"+url.PathEscape(gift), nil, nil, 0)
+	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/scheduled?id="+url.QueryEscape(gift), nil, nil, 0)
 }
 
 // Group reads a feed's ledger at its own pace.

@@ -37,6 +37,16 @@ pub enum Access {
     Hold,
 }
 
+/// A path carries no `.` and `..`, which programs take for steps through folders. So an id that a body may have is named by a query as
+/// well, on the path without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByQuery {
+    /// The parameter.
+    pub name: &'static str,
+    /// The number of the row that has it in its path, and answers.
+    pub row: usize,
+}
+
 /// A path with its methods.
 pub struct Entry {
     /// Its place in the table.
@@ -44,7 +54,9 @@ pub struct Entry {
     /// With names in braces for parts that vary.
     pub path: &'static str,
     /// The methods it knows. HEAD goes with GET.
-    pub methods: &'static [(&'static str, Access)],
+    pub methods: Vec<(&'static str, Access)>,
+    /// The row whose last parameter a query may name here, and that parameter.
+    pub by_query: Option<ByQuery>,
     /// The `Allow` header.
     pub allow: String,
 }
@@ -145,14 +157,33 @@ const TABLE: &[Line] = &[
     ("/problems/{name}", &[(GET, Page)]),
 ];
 
+/// Parameters that queries may name in place of paths.
+const NAMED_BY_QUERY: [&str; 3] = ["user", "id", "sub"];
+
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let entry = |(number, (path, methods)): (usize, &Line)| {
+    let mut lines: Vec<(&'static str, Vec<(&'static str, Access)>)> =
+        TABLE.iter().map(|(path, methods)| (*path, methods.to_vec())).collect();
+    let mut by_query = vec![None; lines.len()];
+    for (row, (path, methods)) in TABLE.iter().enumerate() {
+        let name = NAMED_BY_QUERY.iter().find(|name| path.contains(&format!("/{{{name}}}")));
+        let Some(name) = name else { continue };
+        let shorter = path.replace(&format!("/{{{name}}}"), "");
+        let at = lines.iter().position(|(known, _)| *known == shorter).unwrap_or_else(|| {
+            lines.push((shorter.leak(), Vec::new()));
+            by_query.push(None);
+            lines.len() - 1
+        });
+        lines[at].1.extend_from_slice(methods);
+        by_query[at] = Some(ByQuery { name, row });
+    }
+    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<(&'static str, Access)>))| {
         let allow = methods.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
-        Entry { number, path, methods, allow: if path.ends_with("/ws") { GET.to_owned() } else { allow } }
+        let allow = if path.ends_with("/ws") { GET.to_owned() } else { allow };
+        Entry { number, path, by_query: by_query[number], methods, allow }
     };
-    TABLE.iter().enumerate().map(entry).collect()
+    lines.into_iter().enumerate().map(entry).collect()
 });
 
 impl Entry {
@@ -167,6 +198,18 @@ impl Entry {
     ) -> impl Iterator<Item = (&'static str, Option<Cow<'a, str>>)> + use<'a> {
         let segments = self.path.split('/').zip(path.split('/'));
         segments.filter_map(|(part, sent)| Some((part.strip_prefix('{')?.strip_suffix('}')?, decode(sent))))
+    }
+
+    /// What opens this method; `None` if the path does not know it.
+    fn method(&self, name: &str) -> Option<Access> {
+        self.methods.iter().find(|(known, _)| *known == name).map(|(_, access)| *access)
+    }
+
+    /// The parameter that a query names in a request with this method, and the row that answers it.
+    pub fn named_by_query(&self, method: &str) -> Option<(&'static str, &'static Entry)> {
+        let ByQuery { name, row } = self.by_query?;
+        let row = &entries()[row];
+        row.method(method).map(|_| (name, row))
     }
 
     /// Whether signed requests may ask for it.
@@ -189,6 +232,15 @@ fn decode(segment: &str) -> Option<Cow<'_, str>> {
         rest = from.get(2..).filter(|_| is_hex)?;
     }
     percent_decode_str(segment).decode_utf8().ok()
+}
+
+/// The parameter of this name of a query, decoded; `None` if it has none, an empty one, or several.
+pub fn one_of_query(query: &str, name: &str) -> Option<String> {
+    let mut found = url::form_urlencoded::parse(query.as_bytes()).filter(|(known, _)| known == name);
+    match (found.next(), found.next()) {
+        (Some((_, value)), None) if !value.is_empty() => Some(value.into_owned()),
+        _ => None,
+    }
 }
 
 /// Everything there is.
@@ -223,17 +275,23 @@ pub enum Asked<'a> {
 
 /// Finds what a request asks for, by its path as it was sent.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
-    let Some(entry) = entries().iter().find(|entry| fits(entry.path, path)) else { return Asked::Nothing };
+    let name = if *method == Method::HEAD && !path.ends_with("/ws") { GET } else { method.as_str() };
+    let mut fitting = entries().iter().filter(|entry| fits(entry.path, path));
+    let Some(first) = fitting.next() else { return Asked::Nothing };
+    // A gift may have the id `batch`, which another row has as a fixed part, with other methods.
+    let entry = match first.method(name) {
+        Some(_) => first,
+        None => fitting.find(|entry| entry.method(name).is_some()).unwrap_or(first),
+    };
     if path.contains('%')
         && let Some((name, _)) = entry.params(path).find(|(_, value)| value.is_none())
     {
         return Asked::Malformed(name);
     }
-    let method = if *method == Method::HEAD && !entry.path.ends_with("/ws") { GET } else { method.as_str() };
-    match entry.methods.iter().find(|(known, _)| *known == method) {
-        Some((_, access)) => {
+    match entry.method(name) {
+        Some(access) => {
             let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| entry.param(path, "feed"));
-            Asked::For { access: *access, feed, entry }
+            Asked::For { access, feed, entry }
         }
         None => Asked::OtherMethod(&entry.allow),
     }
@@ -369,10 +427,11 @@ mod tests {
             Feed | List | Watch => right == Right::Read,
             Page | Open | AnyKey => false,
         };
-        let rows = entries().iter().flat_map(|entry| entry.methods.iter().map(move |it| (it, entry.path)));
-        let opened = rows.filter(|((_, access), _)| opens(*access));
+        let rows = entries().iter().flat_map(|entry| entry.methods.iter().map(move |it| (it, entry)));
+        let opened =
+            rows.filter(|((method, access), entry)| opens(*access) && entry.named_by_query(method).is_none());
         let mut all: Vec<_> = opened
-            .map(|((method, _), path)| format!("`{method} {}`", path.replace("/v1/feeds/{feed}", "…")))
+            .map(|((method, _), entry)| format!("`{method} {}`", entry.path.replace("/v1/feeds/{feed}", "…")))
             .collect();
         all.extend((right == Moderate).then(|| "all of `read`".to_owned()));
         all.extend((right == Admin).then(|| "everything else; needs `feeds = [\"*\"]`".to_owned()));
@@ -401,7 +460,7 @@ mod tests {
     #[test]
     fn every_path_below_v1_but_reading_and_watching_needs_a_key() {
         for entry in entries() {
-            for (method, access) in entry.methods {
+            for (method, access) in &entry.methods {
                 let open = matches!(access, Feed | List | Watch);
                 let v1 = entry.path.starts_with("/v1/");
                 assert_eq!(

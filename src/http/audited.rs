@@ -7,7 +7,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest};
 
 use super::Gate;
-use super::access::{Access, Asked, Entry, find};
+use super::access::{Access, Asked, Entry, find, one_of_query};
 use super::door::{Caller, Head, Identity};
 use super::problem::ApiError;
 use crate::auth::audit::{Line, Outcome};
@@ -54,7 +54,9 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     }
     let extensions = req.extensions();
     let detail = extensions.get::<Detail>().map(|detail| detail.0);
-    let (action, target) = words(method, entry, path, detail);
+    let named =
+        entry.named_by_query(method.as_str()).and_then(|(name, _)| one_of_query(req.query_string(), name));
+    let (action, target) = words(method, entry, path, named.as_deref().or(detail));
     gate.audit.write(&Line {
         time: Millis::now(),
         key: identity.and_then(Identity::key).map(|key| &*key.name),

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::future::join_all;
 
@@ -66,7 +66,11 @@ pub(super) async fn count(
     req: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, actix_web::Error>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let route = route_of(req.path());
+    let route = match route_of(req.path()) {
+        // What became of a gift is asked for, by its id in the query.
+        Route::Gifts if req.method() != Method::POST => Route::Groups,
+        route => route,
+    };
     let live = req.app_data::<web::Data<Gate>>().map(|gate| gate.live.clone());
     let answer = next(req).await;
     let (status, error) = match &answer {
@@ -107,6 +111,7 @@ fn route_of(path: &str) -> Route {
             (Some("gifts"), None, _) => Route::Gifts,
             (Some("gifts"), Some("batch"), None) => Route::Batch,
             (Some("rows"), _, None) => Route::Rows,
+            (Some("gifts"), Some("retract" | "refund"), None) => Route::Moderation,
             (Some("gifts"), Some(_), Some("retract" | "refund")) if parts.next().is_none() => {
                 Route::Moderation
             }
@@ -116,9 +121,10 @@ fn route_of(path: &str) -> Route {
             (Some("policy"), None, _) => Route::Policy,
             (Some("scheduled"), _, None) => Route::Scheduled,
             (Some("drops"), _, None) => Route::Drops,
-            (Some("drops"), Some(_), Some("claims")) if parts.next().is_none() => Route::Drops,
+            (Some("drops"), Some(_), Some("claims")) if parts.nth(2).is_none() => Route::Drops,
             (Some("holds"), Some(_), None) => Route::Holds,
             (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
+            (Some("users"), Some("holds"), None) => Route::Holds,
             (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
             (Some("due"), Some("dead"), None) => Route::Scheduled,
             (Some("groups"), _, None)
@@ -139,6 +145,7 @@ fn route_of(path: &str) -> Route {
             (Some("sse"), None, _) => Route::Sse,
             _ => Route::Other,
         },
+        (Some("v1"), Some("viewers"), Some("revoke")) => Route::Viewers,
         (Some("v1"), Some("viewers"), Some(_)) => match (parts.next(), parts.next()) {
             (Some("revoke"), None) => Route::Viewers,
             _ => Route::Other,

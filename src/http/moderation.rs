@@ -3,6 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
+use super::access::one_of_query;
 use super::answers::{self, ControlResult, RefundedGift, RemovedRows, RetractedGift};
 use super::problem::{ApiError, invalid};
 use super::{Gate, audited, body, feed_of};
@@ -125,9 +126,8 @@ pub(super) async fn retract_user(req: HttpRequest, gate: web::Data<Gate>) -> Res
 
 /// Whose rows; a query that names nobody must not take back everybody's.
 fn read_user(query: &str) -> Result<String, ApiError> {
-    let mut users = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "user");
-    match (users.next(), users.next()) {
-        (Some((_, user)), None) if (1..=64).contains(&user.len()) => Ok(user.into_owned()),
+    match one_of_query(query, "user") {
+        Some(user) if user.len() <= 64 => Ok(user),
         _ => Err(invalid("say whose rows: ?user= with one user id of 1 to 64 bytes")),
     }
 }

@@ -7,7 +7,7 @@ use actix_web::{Error, FromRequest, Handler, HttpMessage, HttpResponse, Responde
 use futures_util::future::LocalBoxFuture;
 
 use super::access::{self, Entry};
-use super::problem::ApiError;
+use super::problem::{ApiError, invalid};
 
 /// A path of [`access`] with what answers there.
 pub(crate) struct Resource {
@@ -139,7 +139,13 @@ impl Service<ServiceRequest> for Handlers {
     fn call(&self, mut req: ServiceRequest) -> Self::Future {
         let entry = req.extensions().get::<&'static Entry>().copied();
         let method = if *req.method() == Method::HEAD { &Method::GET } else { req.method() };
-        let row = entry.and_then(|entry| self.0.get(entry.number)).into_iter().flatten();
+        let by_query = entry.and_then(|entry| entry.named_by_query(method.as_str()));
+        let row = by_query
+            .map(|(_, row)| row)
+            .or(entry)
+            .and_then(|entry| self.0.get(entry.number))
+            .into_iter()
+            .flatten();
         let handler = row.into_iter().find(|(known, _)| known == method).map(|(_, handler)| handler);
         let (Some(entry), Some(handler)) = (entry, handler) else {
             let nowhere = ApiError::NotFound(format!("there is nothing at {}", req.path()));
@@ -147,8 +153,15 @@ impl Service<ServiceRequest> for Handlers {
             return Box::pin(async { Ok(answer) });
         };
         let params = entry.params(req.path());
-        let params: Vec<_> =
+        let mut params: Vec<_> =
             params.map(|(name, value)| (name, value.unwrap_or_default().into_owned())).collect();
+        if let Some((name, _)) = by_query {
+            let Some(value) = access::one_of_query(req.query_string(), name) else {
+                let unnamed = invalid(format!("say which: ?{name}= once, with an id"));
+                return Box::pin(async { Ok(req.into_response(HttpResponse::from_error(unnamed))) });
+            };
+            params.push((name, value));
+        }
         let info = req.match_info_mut();
         params.into_iter().for_each(|(name, value)| info.add_static(name, value));
         handler.call(req)

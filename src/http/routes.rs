@@ -117,7 +117,8 @@ mod tests {
         let routes = routes();
         for entry in entries().iter().filter(|entry| entry.path != access::GIFTS) {
             let mut answered = routes.methods(entry);
-            let mut known: Vec<_> = entry.methods.iter().map(|(method, _)| *method).collect();
+            let known = entry.methods.iter().map(|(method, _)| *method);
+            let mut known: Vec<_> = known.filter(|method| entry.named_by_query(method).is_none()).collect();
             answered.sort_unstable();
             known.sort_unstable();
             assert_eq!(answered, known, "{}", entry.path);

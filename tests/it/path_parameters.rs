@@ -13,6 +13,7 @@ use crate::support::watcher::{Brought, open_socket, read_socket};
 on_both_stores![
     each_of_sixteen_odd_users_is_blocked_listed_and_unblocked_as_itself,
     holds_and_revocations_name_the_same_odd_users,
+    dots_are_named_by_query_wherever_a_path_names_an_id,
     a_malformed_escape_is_400_on_every_route_with_a_parameter,
     access_control_judges_the_feed_that_the_handler_gets,
     a_socket_watches_the_feed_that_its_path_names,
@@ -103,6 +104,61 @@ async fn holds_and_revocations_name_the_same_odd_users() {
         let (_, holds) = send(&app, "", &format!("GET /v1/feeds/show/users/{sent}/holds"), "").await;
         assert_eq!(holds["holds"][0]["hold"], held["hold"], "{user}");
         assert_eq!(send(&app, "", &format!("POST /v1/viewers/{sent}/revoke"), "").await.0, 200, "{user}");
+    }
+}
+
+async fn dots_are_named_by_query_wherever_a_path_names_an_id() {
+    let app = TestApp::start().await;
+    let json = async |line: &str, body: Value, status: u16| {
+        let (got, said) = send(&app, "", line, &body.to_string()).await;
+        assert_eq!(got, status, "{line}: {said}");
+        said
+    };
+    let f = "/v1/feeds/show";
+    for id in [".", "..", "batch", "retract"] {
+        json(&format!("PUT {f}/blocks?user={id}"), json!({}), 201).await;
+        assert_eq!(blocked(&app).await, [id]);
+        json(&format!("DELETE {f}/blocks?user={id}"), json!({}), 200).await;
+
+        app.give("show", &gift(id).value(500, "EUR")).await;
+        assert_eq!(json(&format!("GET {f}/gifts?id={id}"), json!({}), 200).await["id"], id);
+        json(&format!("POST {f}/gifts/refund?id={id}"), json!({"refunded": 100}), 200).await;
+        json(&format!("POST {f}/gifts/retract?id={id}"), json!({}), 200).await;
+        if !id.starts_with('.') {
+            // Fixed parts of other paths are ids too.
+            assert_eq!(json(&format!("GET {f}/gifts/{id}"), json!({}), 200).await["status"], "retracted");
+        }
+
+        app.post_json("later", &gift(id).with("delay_ms", json!(60_000)).json()).await;
+        json(&format!("DELETE /v1/feeds/later/scheduled?id={id}"), json!({}), 200).await;
+
+        app.patch_policy("reviewed", json!({"review": "all"})).await;
+        app.post_json("reviewed", &gift(id).json()).await;
+        let decided =
+            json(&format!("POST /v1/feeds/reviewed/review?id={id}"), json!({"action": "deny"}), 200).await;
+        assert_eq!(decided["status"], "denied");
+
+        let drop = json!({"gift": {"id": "hat", "name": "Hat"}, "total": 9, "per_user": 9});
+        app.call("PUT", &format!("{f}/drops/hat"), Some(&drop.to_string())).await;
+        let claim = json!({"id": id, "user": {"id": id, "name": "U"}, "pay": "later"});
+        let held = json(&format!("POST {f}/drops/hat/claims"), claim, 201).await;
+        let holds = json(&format!("GET {f}/users/holds?user={id}"), json!({}), 200).await;
+        assert_eq!(holds["holds"][0]["hold"], held["hold"]);
+        assert_eq!(
+            json(&format!("GET {f}/drops/hat/claims?id={id}"), json!({}), 200).await["status"],
+            "held"
+        );
+        json(&format!("POST {f}/drops/hat/claims/refund?id={id}"), json!({"refunded": 1}), 409).await;
+        json(&format!("POST {f}/drops/hat/claims/retract?id={id}"), json!({}), 200).await;
+        json(&format!("POST /v1/viewers/revoke?sub={id}"), json!({}), 200).await;
+    }
+    for line in [
+        "PUT /v1/feeds/show/blocks",
+        "GET /v1/feeds/show/gifts?id=",
+        "POST /v1/feeds/show/gifts/retract?id=a&id=b",
+    ] {
+        let problem = json(line, json!({}), 422).await;
+        assert!(problem["detail"].as_str().unwrap().contains("say which: ?"), "{problem}");
     }
 }
 

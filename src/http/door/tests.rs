@@ -340,7 +340,7 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
     let door = Door::new(Rules { keys, ..rules(&[], &["*"]) });
     let mut asked = 0;
     for entry in entries() {
-        for (method, access) in entry.methods {
+        for (method, access) in &entry.methods {
             for (right, key) in &sent {
                 let bearer = format!("Bearer {key}");
                 let ask = |feed: &str, headers: &[(&str, &str)]| {

@@ -73,10 +73,10 @@ async fn a_host_decides_by_keyboard_undoes_and_never_acts_twice() {
     page.until(LIVE, json!(["Bea", HOSTILE])).await;
     page.until(WAITING, json!(["Cem", "Dee"])).await;
     page.until(
-        "calls.filter(it => it.includes('/review/')).sort()",
+        "calls.filter(it => it.includes('/review?id=')).sort()",
         json!([
-            "POST /v1/feeds/show/review/a {\"action\":\"approve\"}",
-            "POST /v1/feeds/show/review/b {\"action\":\"approve\"}"
+            "POST /v1/feeds/show/review?id=a {\"action\":\"approve\"}",
+            "POST /v1/feeds/show/review?id=b {\"action\":\"approve\"}"
         ]),
     )
     .await;

@@ -116,7 +116,7 @@ class Tipcast:
 
     async def cancel(self, feed: str, gift: str) -> None:
         """Cancels a scheduled gift. A [`Problem`] with status 409 when it was shown already."""
-        await self.call("DELETE", f"/feeds/{_part(feed)}/scheduled/{_part(gift)}")
+        await self.call("DELETE", f"/feeds/{_part(feed)}/scheduled?id={_part(gift)}")
 
     async def retract(self, feed: str, row: str) -> None:
         """Takes a row back everywhere."""
@@ -125,12 +125,12 @@ class Tipcast:
     async def retract_gift(self, feed: str, gift: str, reason: str | None = None) -> None:
         """Takes one gift back by its id."""
         body = None if reason is None else {"reason": reason}
-        await self.call("POST", f"/feeds/{_part(feed)}/gifts/{_part(gift)}/retract", body)
+        await self.call("POST", f"/feeds/{_part(feed)}/gifts/retract?id={_part(gift)}", body)
 
     async def refund(self, feed: str, gift: str, refunded: int, reason: str | None = None) -> dict[str, Any]:
         """Takes a part of a gift's value back. `refunded` is all that is refunded so far, in minor units: a repeat changes nothing."""
         body = {"refunded": refunded} | ({} if reason is None else {"reason": reason})
-        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/gifts/{_part(gift)}/refund", body))
+        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/gifts/refund?id={_part(gift)}", body))
 
     async def sell(self, feed: str, drop: str, claim: Sale) -> dict[str, Any]:
         """Claims units of a drop: sold at once with `"pay": "now"`, held with `"later"`. An exception has the claim's `id`."""

@@ -160,7 +160,7 @@ fn secure(api: &mut Value) {
     let paths = api["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
         let entry = access::entry(path);
-        let methods = entry.map_or(&[][..], |entry| entry.methods);
+        let methods = entry.map_or(&[][..], |entry| &entry.methods[..]);
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let found = methods.iter().find(|(known, _)| known.eq_ignore_ascii_case(method));
             let Some((_, access)) = found else { continue };
@@ -197,6 +197,30 @@ fn secure(api: &mut Value) {
     }
 }
 
+/// Describes the operations that a query may name in place of the path.
+fn name_by_query(api: &mut Value) {
+    for entry in access::entries() {
+        let methods =
+            entry.methods.iter().filter_map(|(method, _)| Some((method, entry.named_by_query(method)?)));
+        for (method, (name, row)) in methods {
+            let method = method.to_lowercase();
+            let mut operation = api["paths"][row.path][&method].clone();
+            for text in ["operationId", "summary"] {
+                let more = if text == "summary" { ", by query" } else { "ByQuery" };
+                operation[text] = format!("{}{more}", operation[text].as_str().unwrap_or_default()).into();
+            }
+            operation["description"] =
+                format!("The same, for `.` and `..`, which a path cannot carry: `?{name}=`.").into();
+            for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+                if parameter["name"] == name {
+                    parameter["in"] = "query".into();
+                }
+            }
+            api["paths"][entry.path][method] = operation;
+        }
+    }
+}
+
 /// The document, with what the derive cannot say.
 fn document() -> Value {
     let mut api = serde_json::to_value(Api::openapi()).unwrap_or_default();
@@ -217,6 +241,7 @@ fn document() -> Value {
     let schemas = &mut api["components"]["schemas"];
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
     name_enum_values(schemas);
+    name_by_query(&mut api);
     secure(&mut api);
     // For the page; generators of clients pass over it.
     let problem = |kind: &Kind| json!({ "name": kind.name, "status": kind.status.as_u16(), "title": kind.title, "about": kind.about });

@@ -181,7 +181,7 @@ public class Producer @JvmOverloads constructor(
     @Throws(IOException::class, InterruptedException::class)
     public fun retractGift(feed: String, gift: String, reason: String? = null) {
         val body = reason?.let { buildJsonObject { put("reason", it) } }
-        call("POST", listOf("feeds", feed, "gifts", gift, "retract"), body, JsonElement.serializer())
+        call("POST", listOf("feeds", feed, "gifts", "retract"), body, JsonElement.serializer(), id = gift)
     }
 
     /**
@@ -194,7 +194,7 @@ public class Producer @JvmOverloads constructor(
             put("refunded", refunded)
             if (reason != null) put("reason", reason)
         }
-        call("POST", listOf("feeds", feed, "gifts", gift, "refund"), body, JsonElement.serializer())
+        call("POST", listOf("feeds", feed, "gifts", "refund"), body, JsonElement.serializer(), id = gift)
     }
 
     /** Claims units of a drop. What is thrown has the claim's id. */
@@ -221,7 +221,7 @@ public class Producer @JvmOverloads constructor(
     /** Cancels a scheduled gift; [Refused] with status 409 when it was shown already. */
     @Throws(IOException::class, InterruptedException::class)
     public fun cancel(feed: String, gift: String) {
-        call("DELETE", listOf("feeds", feed, "scheduled", gift), null, JsonElement.serializer())
+        call("DELETE", listOf("feeds", feed, "scheduled"), null, JsonElement.serializer(), id = gift)
     }
 
     /** Runs [calls] where blocking is fine; cancelling the coroutine interrupts it. */
@@ -232,8 +232,13 @@ public class Producer @JvmOverloads constructor(
     /** One request below /v1, given as the parts of its path; [waitMs] is added to the time of an attempt. */
     internal fun <T> call(
         method: String, path: List<String>, body: JsonElement?, into: DeserializationStrategy<T>, waitMs: Long = 0,
+        id: String? = null,
     ): T {
-        val url = base.newBuilder().addPathSegment("v1").apply { path.forEach(::addPathSegment) }.build()
+        val url = base.newBuilder().addPathSegment("v1").apply {
+            path.forEach(::addPathSegment)
+            // A path cannot carry the ids `.` and `..`.
+            if (id != null) addQueryParameter("id", id)
+        }.build()
         val request = Request.Builder().url(url)
             .method(method, body?.toString()?.toRequestBody(JSON) ?: if (method == "POST") EMPTY else null)
         if (key != null) request.header("Authorization", "Bearer $key")
