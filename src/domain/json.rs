@@ -18,7 +18,7 @@ use scan::{Looks, Nodes, VALUES_MAX};
 mod scan;
 mod spell;
 
-pub use spell::{depth, minified, push_number, push_string};
+pub use spell::{depth, minified, push_number, push_string, read_string, whole_surrogates};
 
 /// Members that an object may have. No object of the API has half as many fields, so one that has more is refused whatever
 /// they are; and a repeated name is looked for among few.
@@ -120,7 +120,7 @@ impl<'a> Place<'a> {
         while at < self.at {
             // The last that begins before it is it, or it is in that.
             let Some(next) = self.nodes.within(at).take_while(|next| *next <= self.at).last() else { break };
-            out += &spelled(&self.nodes.name(self.text, next).unwrap_or_default());
+            out += &spelled(&self.nodes.name(self.text, next));
             at = next;
         }
         out
@@ -211,9 +211,7 @@ impl<'a> Object<'a> {
                 bit = 1 << ((usize::from(*first) + 7 * rest.len()) % 64);
             }
             if seen & bit != 0 || member.name.is_none() {
-                let Some(name) = place.nodes.name(place.text, at) else {
-                    return refuse("has a member name that cannot be read: half a surrogate pair".to_owned());
-                };
+                let name = place.nodes.name(place.text, at);
                 if let Some(earlier) = fields.iter().position(|member| escaped.is_name_of(member, &name)) {
                     fields.remove(earlier);
                 }
@@ -260,7 +258,7 @@ impl<'a> Object<'a> {
         // Once: it looks at all that is beside the object, and a stranger may send much there and here.
         let inside = self.place.pointer();
         for Member { at, .. } in self.fields.iter().take(UNKNOWN_MAX) {
-            let name = self.place.nodes.name(self.place.text, *at).unwrap_or_default();
+            let name = self.place.nodes.name(self.place.text, *at);
             faults.push(self.unknown(&inside, &name));
         }
         if let Some(more @ 1..) = self.fields.len().checked_sub(UNKNOWN_MAX) {
@@ -396,11 +394,7 @@ impl<'a> Field<'a> {
         if !self.looks().is_escaped {
             return self.raw.get(1..self.raw.len() - 1).map(Cow::Borrowed);
         }
-        let text = serde_json::from_str(self.raw).map(Cow::Owned).ok();
-        if text.is_none() {
-            self.wrong(faults, "must be a string of Unicode text; it has half a surrogate pair");
-        }
-        text
+        spell::read_string(self.raw).map(Cow::Owned)
     }
 
     /// True for a string of printable ASCII without escapes, which means just what is written.

@@ -1,6 +1,8 @@
 //! Display text: cleaned, never a reason to refuse a gift.
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthChar;
 
 /// Characters that change how their neighbours are shown or break lines: control characters,
 /// bidirectional embeddings, overrides and isolates, line and paragraph separators, and the
@@ -13,14 +15,10 @@ fn is_hazard(c: char) -> bool {
             | '\u{FFF9}'..='\u{FFFB}')
 }
 
-/// Characters that leave nothing to see when a text has only them.
+/// Characters that leave nothing to see when a text has only them: white space; what takes no room (Default_Ignorable_Code_Point, and marks
+/// without a letter); and three that take room and are empty, for which Unicode has no property: two fillers and the null notehead.
 fn is_invisible(c: char) -> bool {
-    c.is_whitespace()
-        || matches!(c,
-            '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
-            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}'
-            | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
-            | '\u{E0000}'..='\u{E0FFF}')
+    c.is_whitespace() || c.width().unwrap_or(0) == 0 || matches!(c, '\u{115F}' | '\u{2800}' | '\u{1D159}')
 }
 
 /// `raw` without hazards, in NFC.
@@ -45,6 +43,25 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(is_invisible)
 }
 
+/// `clean` with at most `most` characters; a longer one ends in an ellipsis. What a person sees as one character stays whole, unless it is
+/// itself longer than that.
+pub fn cut(clean: &str, most: usize) -> String {
+    if clean.chars().count() <= most {
+        return clean.to_owned();
+    }
+    let mut kept = String::new();
+    let mut left = most - 1;
+    for seen in clean.graphemes(true) {
+        let Some(rest) = left.checked_sub(seen.chars().count()) else { break };
+        kept.push_str(seen);
+        left = rest;
+    }
+    if kept.is_empty() {
+        kept.extend(clean.chars().take(most - 1));
+    }
+    kept.trim_end().to_owned() + "…"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +77,28 @@ mod tests {
     #[test]
     fn a_name_of_invisible_characters_is_blank() {
         assert!(is_blank("") && is_blank(" \u{200b}\u{3000}\u{2060}"));
-        assert!(!is_blank("."));
+        for blank in [
+            0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x180E, 0x200F, 0x2065, 0x2800, 0x3164, 0xFE0F,
+            0xFEFF, 0xFFA0, 0x1D159, 0xE0001, 0xE0020, 0xE01EF, 0x0301,
+        ] {
+            let blank = char::from_u32(blank).unwrap();
+            assert!(is_blank(&format!("{blank} {blank}")), "{:x}", u32::from(blank));
+        }
+        for seen in [".", "ㅏ", "ᄀ", "⠁", "🌹", "é", "ก", "\u{ab}"] {
+            assert!(!is_blank(seen), "{seen}");
+        }
+    }
+
+    #[test]
+    fn a_cut_leaves_whole_what_is_seen_as_one() {
+        let family = "👩\u{200d}👩\u{200d}👧";
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(cut(&format!("ab{family}cd"), 8), format!("ab{family}…"));
+        assert_eq!(cut(&format!("ab{family}cd"), 7), "ab…");
+        assert_eq!(cut("\u{1F1E9}\u{1F1EA}\u{1F1E9}\u{1F1EA}", 3), "\u{1F1E9}\u{1F1EA}…");
+        assert_eq!(cut("ab cdef", 4), "ab…");
+        let tower = format!("e{}", "\u{301}\u{302}".repeat(40));
+        assert_eq!(cut(&tower, 10).chars().count(), 10);
     }
 }

@@ -54,10 +54,10 @@ pub struct Entry {
     /// With names in braces for parts that vary.
     pub path: &'static str,
     /// The methods it knows. HEAD goes with GET.
-    pub methods: Vec<(&'static str, Access)>,
+    pub methods: Vec<MethodAccess>,
     /// The row whose last parameter a query may name here, and that parameter.
     pub by_query: Option<ByQuery>,
-    /// The `Allow` header.
+    /// The `Allow` header, without a query that names a parameter.
     pub allow: String,
 }
 
@@ -75,7 +75,10 @@ pub const GIFTS: &str = "/v1/feeds/{feed}/gifts";
 pub const BATCH: &str = "/v1/feeds/{feed}/gifts/batch";
 
 /// A path, and its methods with what opens each.
-type Line = (&'static str, &'static [(&'static str, Access)]);
+type Line = (&'static str, &'static [MethodAccess]);
+
+/// A method with what opens it.
+type MethodAccess = (&'static str, Access);
 
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
@@ -161,7 +164,7 @@ const TABLE: &[Line] = &[
 const NAMED_BY_QUERY: [&str; 3] = ["user", "id", "sub"];
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let mut lines: Vec<(&'static str, Vec<(&'static str, Access)>)> =
+    let mut lines: Vec<(&str, Vec<MethodAccess>)> =
         TABLE.iter().map(|(path, methods)| (*path, methods.to_vec())).collect();
     let mut by_query = vec![None; lines.len()];
     for (row, (path, methods)) in TABLE.iter().enumerate() {
@@ -176,12 +179,17 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         lines[at].1.extend_from_slice(methods);
         by_query[at] = Some(ByQuery { name, row });
     }
-    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<(&'static str, Access)>))| {
-        let allow = methods.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
+    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<MethodAccess>))| {
+        let by_query: Option<ByQuery> = by_query[number];
+        let of_row = by_query.map_or(&[][..], |by_query| TABLE[by_query.row].1);
+        // Methods that need a query are not known without it.
+        let own: Vec<_> = methods.iter().filter(|method| !of_row.contains(method)).collect();
+        let own = if own.is_empty() { methods.iter().collect() } else { own };
+        let allow = own.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
         let allow = if path.ends_with("/ws") { GET.to_owned() } else { allow };
-        Entry { number, path, by_query: by_query[number], methods, allow }
+        Entry { number, path, by_query, methods, allow }
     };
     lines.into_iter().enumerate().map(entry).collect()
 });
@@ -278,10 +286,12 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     let name = if *method == Method::HEAD && !path.ends_with("/ws") { GET } else { method.as_str() };
     let mut fitting = entries().iter().filter(|entry| fits(entry.path, path));
     let Some(first) = fitting.next() else { return Asked::Nothing };
-    // A gift may have the id `batch`, which another row has as a fixed part, with other methods.
+    // Paths that are there for queries alone come last, and others have a parameter in place of their last part.
     let entry = match first.method(name) {
         Some(_) => first,
-        None => fitting.find(|entry| entry.method(name).is_some()).unwrap_or(first),
+        None => {
+            fitting.find(|entry| entry.number >= TABLE.len() && entry.method(name).is_some()).unwrap_or(first)
+        }
     };
     if path.contains('%')
         && let Some((name, _)) = entry.params(path).find(|(_, value)| value.is_none())

@@ -157,7 +157,10 @@ impl Service<ServiceRequest> for Handlers {
             params.map(|(name, value)| (name, value.unwrap_or_default().into_owned())).collect();
         if let Some((name, _)) = by_query {
             let Some(value) = access::one_of_query(req.query_string(), name) else {
-                let unnamed = invalid(format!("say which: ?{name}= once, with an id"));
+                let unnamed = match !entry.allow.contains(method.as_str()) {
+                    true => ApiError::MethodNotAllowed(&entry.allow),
+                    false => invalid(format!("say which: ?{name}= once, with an id")),
+                };
                 return Box::pin(async { Ok(req.into_response(HttpResponse::from_error(unnamed))) });
             };
             params.push((name, value));

@@ -103,7 +103,7 @@ async fn a_path_or_a_method_that_is_not_there_is_a_problem() {
         assert_eq!(bench.get(path).await.problem(), "not-found", "{path}");
     }
     for (method, path, allow) in [
-        (Method::PUT, GIFTS, "POST, GET, HEAD"),
+        (Method::GET, GIFTS, "POST"),
         (Method::POST, "/v1/feeds/room", "GET, HEAD"),
         (Method::DELETE, "/v1/feeds/room/policy", "GET, HEAD, PUT, PATCH"),
         (Method::GET, "/v1/feeds/room/rows/r", "DELETE"),

@@ -231,14 +231,9 @@ fn spelled(places: &[Place]) -> String {
     places.iter().map(one).collect::<Vec<_>>().join(" or ")
 }
 
-/// A text of at most so many characters; a longer one ends in an ellipsis.
+/// A text of at most `most` characters, cleaned.
 fn cut(raw: &str, most: usize) -> String {
-    let clean = text::clean(raw);
-    let clean = clean.trim();
-    match clean.chars().count() > most {
-        true => clean.chars().take(most - 1).chain(['…']).collect(),
-        false => clean.to_owned(),
-    }
+    text::cut(text::clean(raw).trim(), most)
 }
 
 fn hex(bytes: &[u8]) -> String {

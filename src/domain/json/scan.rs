@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use serde::de::IgnoredAny;
 
+use super::spell::read_string;
+
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
 /// The highest bit of each byte.
@@ -83,19 +85,17 @@ struct Member {
 const NAME_MAX: usize = 192;
 
 impl Member {
-    /// The name without its escapes; `None` if it has half a surrogate pair. A long one is given as it is written.
+    /// The name without its escapes. A long one is given as it is written.
     #[cold]
-    fn unescaped(self, text: &str) -> Option<Cow<'_, str>> {
+    fn unescaped(self, text: &str) -> Cow<'_, str> {
         let written = self.name.of(text);
-        match written.len() <= NAME_MAX {
-            true => serde_json::from_str(&format!("\"{written}\"")).map(Cow::Owned).ok(),
-            false => Some(Cow::Borrowed(written)),
-        }
+        let read = (written.len() <= NAME_MAX).then(|| read_string(&format!("\"{written}\""))).flatten();
+        read.map_or(Cow::Borrowed(written), Cow::Owned)
     }
 
     fn is(self, name: &str, text: &str) -> bool {
         match self.is_escaped {
-            true => self.unescaped(text).is_some_and(|it| it == name),
+            true => self.unescaped(text) == name,
             false => self.name.of(text) == name,
         }
     }
@@ -195,9 +195,9 @@ impl Nodes {
     }
 
     /// The name of a member, if it can be read.
-    pub(super) fn name<'a>(&self, text: &'a str, place: usize) -> Option<Cow<'a, str>> {
+    pub(super) fn name<'a>(&self, text: &'a str, place: usize) -> Cow<'a, str> {
         let member = self.all.get(place).map_or(Member::default(), |node| node.member);
-        if member.is_escaped { member.unescaped(text) } else { Some(Cow::Borrowed(member.name.of(text))) }
+        if member.is_escaped { member.unescaped(text) } else { Cow::Borrowed(member.name.of(text)) }
     }
 
     /// The name of a member, if it has no escapes.

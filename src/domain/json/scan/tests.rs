@@ -29,7 +29,7 @@ fn read(nodes: &Nodes, text: &str, place: usize) -> Value {
     match raw.as_bytes()[0] {
         b'{' => {
             let member = |at| {
-                let name = nodes.name(text, at).unwrap().into_owned();
+                let name = nodes.name(text, at).into_owned();
                 let plain = nodes.plain_name(text, at);
                 assert!(plain.is_none_or(|plain| plain == name.as_bytes()));
                 assert_eq!(plain.is_none(), serde_json::to_string(&name).unwrap().contains('\\'));
