@@ -148,8 +148,11 @@ enum StoreCommand {
     /// changed. Every feed begins a new epoch; ids, cursors, stock and sums go on.
     Move {
         /// The Redis, as [redis] url has it: redis://HOST, rediss://…, redis+cluster://…, redis+sentinel://…
+        ///
+        /// Other users of this machine see it in the list of processes. Leave it out where it has a password: then it is [redis] url, of
+        /// the file that --config names or of the variable TIPCAST_REDIS__URL.
         #[arg(long, value_name = "URL")]
-        to: String,
+        to: Option<String>,
         /// What its keys begin with, under which nothing may be yet; as [redis] prefix.
         #[arg(long, value_name = "PREFIX")]
         prefix: Option<String>,

@@ -1,9 +1,10 @@
 //! HTTP clients for the way out: webhooks, and the tools that call a gateway. http and https, trusting whom the
-//! system trusts, and never through a proxy that the environment names.
+//! system trusts, never through a proxy that the environment names, and following no redirect.
 
 use std::error::Error;
 use std::sync::Arc;
 
+use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
@@ -13,7 +14,8 @@ use rustls::{ClientConfig, RootCertStore};
 pub fn client(configure: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, reqwest::Error> {
     // Somebody may have done so before, with the same.
     let _ = ring::default_provider().install_default();
-    let plain = || configure(Client::builder().no_proxy());
+    // Who is called is the operator's choice, not that of whoever answers.
+    let plain = || configure(Client::builder().no_proxy().redirect(Policy::none()));
     plain().build().or_else(|error| {
         let Ok(nobody) = trusting_nobody() else { return Err(error) };
         let made = plain().tls_backend_preconfigured(nobody).build()?;

@@ -25,8 +25,8 @@ pub enum StoreJob {
     Recover,
     /// Copy all of it into a Redis.
     Move {
-        /// As `[redis] url`.
-        to: String,
+        /// As `[redis] url`, which it is when this is left out.
+        to: Option<String>,
         /// As `[redis] prefix`, where that is to be another.
         prefix: Option<String>,
         /// Go on where a run was interrupted.
@@ -109,7 +109,7 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
             ))
         }
         StoreJob::Move { to, prefix, resume } => {
-            relocate(config, to, prefix.as_deref(), *resume).map_err(failed)
+            relocate(config, to.as_deref(), prefix.as_deref(), *resume).map_err(failed)
         }
     }
 }
@@ -118,9 +118,22 @@ pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Moves the folder, and says on standard error how far it is.
-fn relocate(config: &Config, to: &str, prefix: Option<&str>, resumed: bool) -> Result<String, String> {
+fn relocate(
+    config: &Config,
+    to: Option<&str>,
+    prefix: Option<&str>,
+    resumed: bool,
+) -> Result<String, String> {
     let mut config = config.clone();
-    to.clone_into(&mut config.redis.url);
+    if let Some(to) = to {
+        to.clone_into(&mut config.redis.url);
+    }
+    if config.redis.url.is_empty() {
+        return Err(
+            "say where to: --to URL, or [redis] url in the file that --config names, or TIPCAST_REDIS__URL"
+                .into(),
+        );
+    }
     if let Some(prefix) = prefix {
         prefix.clone_into(&mut config.redis.prefix);
     }

@@ -20,7 +20,7 @@ use crate::supervise::{Part, Parts, faults};
 /// Bytes of a key set at most.
 const LONGEST: usize = 256 << 10;
 
-/// Keys of a set that are looked at.
+/// Keys of a set that are kept, of those that can be used here.
 const KEYS_MOST: usize = 64;
 
 /// How often a set is fetched.
@@ -71,24 +71,23 @@ impl KeySet {
         let set: Set = serde_json::from_slice(text)
             .map_err(|_| "it is no JSON Web Key Set: {\"keys\": [...]}".to_owned())?;
         let read = |value| read_key(serde_json::from_value::<Jwk>(value).ok()?);
-        let keys: Vec<Named> = set.keys.into_iter().take(KEYS_MOST).filter_map(read).collect();
+        let keys: Vec<Named> = set.keys.into_iter().filter_map(read).take(KEYS_MOST).collect();
         match keys.is_empty() {
             true => Err("it holds no public key for signatures by RS256, PS256, ES256 or EdDSA".to_owned()),
             false => Ok(KeySet(keys)),
         }
     }
 
-    /// The key that a token names. A token need not name the only one.
+    /// The key that a token names, by its name and its algorithm: several keys may have one name. A token need not name the only key.
     pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Lookup {
-        let found = match (kid, &self.0[..]) {
-            (Some(kid), keys) if keys.iter().any(|key| key.kid.is_some()) => {
-                keys.iter().find(|key| key.kid.as_deref() == Some(kid) && fits(algorithm, key.key.family()))
-            }
-            (_, [only]) => Some(only),
-            _ => None,
-        };
-        match found {
-            Some(key) if key.algorithm.is_none_or(|its| its == algorithm) => Lookup::Key(key.key.clone()),
+        let named = kid.filter(|_| self.0.iter().any(|key| key.kid.is_some()));
+        let mut found = self.0.iter().filter(|key| {
+            named.is_none_or(|kid| key.kid.as_deref() == Some(kid))
+                && key.algorithm.is_none_or(|its| its == algorithm)
+                && fits(algorithm, key.key.family())
+        });
+        match found.next() {
+            Some(key) if named.is_some() || self.0.len() == 1 => Lookup::Key(key.key.clone()),
             _ => Lookup::Unknown,
         }
     }
@@ -236,6 +235,37 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<KeySet, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_chosen_by_its_name_and_its_algorithm() {
+        let set: serde_json::Value =
+            serde_json::from_slice(include_bytes!("token/testdata/jwks.json")).unwrap();
+        let of_kind = |kind: &str| {
+            set["keys"].as_array().unwrap().iter().find(|key| key["kty"] == kind).unwrap().clone()
+        };
+        let named = |kind: &str, algorithm: &str, kid: &str| {
+            let mut key = of_kind(kind);
+            (key["alg"], key["kid"]) = (algorithm.into(), kid.into());
+            key
+        };
+        let find = |keys: Vec<serde_json::Value>, kid: Option<&str>, algorithm| {
+            let set = KeySet::parse(serde_json::json!({ "keys": keys }).to_string().as_bytes()).unwrap();
+            matches!(set.find(kid, algorithm), Lookup::Key(_))
+        };
+        let both = vec![named("RSA", "RS256", "a"), named("RSA", "PS256", "a"), named("OKP", "EdDSA", "a")];
+        for algorithm in [Algorithm::RS256, Algorithm::PS256, Algorithm::EdDSA] {
+            assert!(find(both.clone(), Some("a"), algorithm), "{algorithm:?}");
+            assert!(!find(both.clone(), None, algorithm), "{algorithm:?}: none is named");
+            assert!(!find(both.clone(), Some("b"), algorithm), "{algorithm:?}");
+        }
+        assert!(!find(both, Some("a"), Algorithm::ES256));
+        // What cannot be used here takes no place.
+        let mut long: Vec<_> = (0..KEYS_MOST)
+            .map(|n| serde_json::json!({"kty": "oct", "k": "c2VjcmV0", "kid": n.to_string()}))
+            .collect();
+        long.push(named("OKP", "EdDSA", "last"));
+        assert!(find(long, Some("last"), Algorithm::EdDSA));
+    }
 
     #[test]
     fn a_set_that_cannot_be_fetched_again_is_used_for_a_day() {

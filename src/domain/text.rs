@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar;
 /// bidirectional embeddings, overrides and isolates, line and paragraph separators, and the
 /// deprecated and annotation format characters. Single direction marks, joiners and emoji tags stay:
 /// honest names need them. (Unicode 16, UAX #9 and UTR #36.)
-fn is_hazard(c: char) -> bool {
+pub fn is_hazard(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{206F}' | '\u{2028}' | '\u{2029}'

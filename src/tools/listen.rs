@@ -20,7 +20,7 @@ use super::dice::Dice;
 use super::gateway::{Attempt, Claimed, Gateway, GatewayOptions, parse_url};
 use crate::console::complain;
 use crate::domain::hook_spec::secret_key;
-use crate::domain::{FeedId, GroupId, Millis, signature};
+use crate::domain::{FeedId, GroupId, Millis, signature, text};
 use crate::outbound::root_cause;
 
 /// How long a claim waits for entries. Below what the gateway's client waits for an answer.
@@ -283,7 +283,7 @@ impl Batch {
                     self.refused.extend(some.iter().map(|entry| cursor_of(entry)));
                 }
                 Ok(()) => {
-                    let lines = some.iter().map(|entry| format!("{}\n", entry.get())).collect();
+                    let lines = some.iter().map(|entry| harmless(entry.get()) + "\n").collect();
                     printer.print(lines).await.map_err(Some)?;
                     self.accepted.extend(some.iter().map(|entry| cursor_of(entry)));
                 }
@@ -383,6 +383,22 @@ fn fresh_secret() -> io::Result<String> {
 /// Standard output, on a thread of its own: a pipe that nobody reads must not keep the listener from stopping.
 struct Printer(Sender<(String, oneshot::Sender<io::Result<()>>)>);
 
+/// JSON that a terminal shows as it is written: characters that control terminals, turn the direction of text, or break lines are escapes.
+fn harmless(json: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // In JSON these stand in strings only, and mean the same as their escape.
+        let turns = text::is_hazard(c) || matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}');
+        if c.is_ascii() && c != '\u{7F}' || !turns {
+            out.push(c);
+        } else {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        }
+    }
+    out
+}
+
 impl Printer {
     fn start() -> io::Result<Printer> {
         let (lines, asked): (_, Receiver<(String, oneshot::Sender<_>)>) = channel();
@@ -408,6 +424,15 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_printed_neither_controls_a_terminal_nor_breaks_a_line() {
+        let raw = "{\"a\":\"é🌹\u{9b}31m\u{7f}\u{202e}x\u{2028}y\u{2066}\\n\"}";
+        let shown = harmless(raw);
+        assert_eq!(shown, "{\"a\":\"é🌹\\u009b31m\\u007f\\u202ex\\u2028y\\u2066\\n\"}");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(read(&shown), read(raw));
+    }
 
     #[test]
     fn pauses_grow_and_end() {

@@ -60,7 +60,7 @@ impl Export {
     ) -> Result<Export, String> {
         let client = outbound::client(|builder| {
             let builder = builder.user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")));
-            builder.redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT).connect_timeout(TIMEOUT)
+            builder.timeout(TIMEOUT).connect_timeout(TIMEOUT)
         });
         let client = client.map_err(|e| format!("no client for the collector of traces can be made: {e}"))?;
         let (stop, stopped) = watch::channel(false);

@@ -441,7 +441,9 @@ impl Nginx {
         }
         let rest = read("packaging/nginx.conf");
         let rest = rest.split_once("keepalive 64;\n}").expect("the upstream of one node").1;
+        let log = dir.path().join("requests").display().to_string();
         let rest = rest.replace("listen 80;", &format!("listen 127.0.0.1:{port};"));
+        let rest = rest.replace("/var/log/nginx/tipcast.log", &log);
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|what| format!("{what}_temp_path {}/{what};", dir.path().display()))
             .join("\n");
@@ -521,6 +523,12 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
     assert!(given > 100 && refused * 50 < given, "{given} gifts, {refused} refused");
     watcher.wait_for_seq(given.into()).await;
     assert_eq!(nginx.api.get_feed("show").await["seq"], given);
+
+    nginx.api.get("/v1/feeds/show?token=hush").await;
+    nginx.api.call("POST", "/in/hush", Some("{}")).await;
+    let log = std::fs::read_to_string(nginx._dir.path().join("requests")).unwrap();
+    assert!(log.contains("GET /v1/feeds/show\"") && log.contains("POST /in/...\""), "{log:.2000}");
+    assert!(!log.contains("hush"), "no secret is in the log");
 }
 
 /// The commands of a block, one by one; a block that sets a variable is one.

@@ -13,7 +13,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PAT
 /// Request headers that mean something here and that a browser asks about.
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, \
-     Tipcast-Key, Webhook-Id, Webhook-Timestamp, Webhook-Signature",
+     Tipcast-Key, Webhook-Id, Webhook-Timestamp, Webhook-Signature, traceparent, tracestate, baggage",
 );
 
 /// Answer headers that a page may read beside those that it always may.

@@ -58,7 +58,6 @@ impl Sender {
         let client = outbound::client(|builder| {
             builder
                 .user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")))
-                .redirect(reqwest::redirect::Policy::none())
                 .dns_resolver(PublicResolver { allow_private })
                 .timeout(timeout)
                 .connect_timeout(timeout)
