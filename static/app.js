@@ -205,7 +205,7 @@ function writeCurl(locked) {
     `curl ${location.origin}${gifts} \\`,
     ...(locked ? ['  -H "Authorization: Bearer $TIPCAST_KEY" \\'] : []),
     "  -H 'Content-Type: application/json' \\",
-    `  -d '{"user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
+    `  -d '{"id":"g-'$(date +%s)'","user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
   ].join("\n");
 }
 

@@ -17,8 +17,10 @@ use scan::{Looks, Nodes, VALUES_MAX};
 
 mod scan;
 mod spell;
+mod surrogates;
 
-pub use spell::{depth, minified, push_number, push_string, read_string, whole_surrogates};
+pub use spell::{depth, minified, push_number, push_string};
+pub use surrogates::{read_string, whole_surrogates};
 
 /// Members that an object may have. No object of the API has half as many fields, so one that has more is refused whatever
 /// they are; and a repeated name is looked for among few.
@@ -394,7 +396,7 @@ impl<'a> Field<'a> {
         if !self.looks().is_escaped {
             return self.raw.get(1..self.raw.len() - 1).map(Cow::Borrowed);
         }
-        spell::read_string(self.raw).map(Cow::Owned)
+        read_string(self.raw).map(Cow::Owned)
     }
 
     /// True for a string of printable ASCII without escapes, which means just what is written.

@@ -1,27 +1,31 @@
-//! At most one warning per feed and minute, about something that may happen with every gift.
+//! At most one line per key and minute, about something that may happen with every gift or request.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::domain::FeedId;
-
-/// The least time between two warnings about a feed.
+/// The least time between two lines about a key.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Feeds that are warned about within that time; what happens to further ones is in the metrics only.
-const FEEDS: usize = 1_024;
+/// Keys with a line within that time; what happens to further ones is in the metrics only.
+const KEYS: usize = 1_024;
 
-/// When each feed was warned about, and what has happened to it since.
-#[derive(Default)]
-pub(crate) struct LogThrottle(Mutex<HashMap<FeedId, (Instant, u64)>>);
+/// When each key had its last line, and what has happened to it since.
+pub(crate) struct LogThrottle<K>(Mutex<HashMap<K, (Instant, u64)>>);
 
-impl LogThrottle {
-    /// Counts `count` things that happened to a feed. If it is time for a warning, gives how many happened since the last one.
-    pub(crate) fn allow(&self, feed: &FeedId, count: u64, now: Instant) -> Option<u64> {
+impl<K> Default for LogThrottle<K> {
+    fn default() -> Self {
+        LogThrottle(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash + Clone> LogThrottle<K> {
+    /// Counts `count` things that happened to a key. If it is time for a line, gives how many happened since the last one.
+    pub(crate) fn allow(&self, key: &K, count: u64, now: Instant) -> Option<u64> {
         let is_over = |at: &Instant| now.saturating_duration_since(*at) >= EVERY;
-        let mut feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, unsaid)) = feeds.get_mut(feed) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, unsaid)) = keys.get_mut(key) {
             *unsaid += count;
             if !is_over(at) {
                 return None;
@@ -29,13 +33,13 @@ impl LogThrottle {
             *at = now;
             return Some(std::mem::take(unsaid));
         }
-        if feeds.len() >= FEEDS {
-            feeds.retain(|_, (at, _)| !is_over(at));
+        if keys.len() >= KEYS {
+            keys.retain(|_, (at, _)| !is_over(at));
         }
-        if feeds.len() >= FEEDS {
+        if keys.len() >= KEYS {
             return None;
         }
-        feeds.insert(feed.clone(), (now, 0));
+        keys.insert(key.clone(), (now, 0));
         Some(count)
     }
 }
@@ -43,10 +47,11 @@ impl LogThrottle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::FeedId;
 
     #[test]
     fn a_feed_is_warned_about_once_a_minute_and_nothing_is_left_uncounted() {
-        let (throttle, begun) = (LogThrottle::default(), Instant::now());
+        let (throttle, begun) = (LogThrottle::<FeedId>::default(), Instant::now());
         let (one, other) = ("one".parse().unwrap(), "other".parse().unwrap());
         let at = |s: u64| begun + Duration::from_secs(s);
         assert_eq!(throttle.allow(&one, 3, at(0)), Some(3));
@@ -60,10 +65,10 @@ mod tests {
 
     #[test]
     fn many_feeds_take_no_more_room_than_few() {
-        let (throttle, begun) = (LogThrottle::default(), Instant::now());
+        let (throttle, begun) = (LogThrottle::<FeedId>::default(), Instant::now());
         let feed = |n: usize| format!("f{n}").parse().unwrap();
         let warned = (0..5_000).filter(|n| throttle.allow(&feed(*n), 1, begun).is_some()).count();
-        assert_eq!((warned, throttle.0.lock().unwrap().len()), (FEEDS, FEEDS));
+        assert_eq!((warned, throttle.0.lock().unwrap().len()), (KEYS, KEYS));
         assert!(
             throttle.allow(&feed(4_999), 1, begun + EVERY).is_some(),
             "a minute later there is room again"

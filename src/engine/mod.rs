@@ -50,6 +50,7 @@ mod writes;
 pub use drops::*;
 pub use due::*;
 pub use feeds::*;
+pub(crate) use log_throttle::LogThrottle;
 pub use moderation::*;
 pub use notices::{NOTICES, Notices, Subscription};
 pub use operation::{Operation, Run, Scope};

@@ -47,21 +47,31 @@ pub struct RecordDelivery {
 
 operation!(RecordDelivery -> (), Sources, feed: feed, now: now);
 
-/// Remembers that a gift is refunded, also before it comes.
+/// How much of a gift is refunded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refund {
+    /// All of it.
+    Whole,
+    /// A part of its value: all that is refunded so far, in minor units.
+    Part(u64),
+}
+
+/// Remembers that a gift is refunded, also before it comes. Less than what is remembered changes nothing.
 #[derive(Clone, Debug)]
 pub struct RecordRefund {
     pub feed: FeedId,
     pub gift: GiftId,
+    pub refund: Refund,
     pub now: Millis,
 }
 
 operation!(RecordRefund -> (), Sources, feed: feed, now: now);
 
-/// Whether a gift is refunded, as far as that is remembered.
+/// How much of a gift is refunded, as far as that is remembered.
 #[derive(Clone, Debug)]
-pub struct IsRefunded {
+pub struct ReadRefund {
     pub feed: FeedId,
     pub gift: GiftId,
 }
 
-operation!(IsRefunded -> bool, Sources, feed: feed);
+operation!(ReadRefund -> Option<Refund>, Sources, feed: feed);

@@ -10,11 +10,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::future::join_all;
 
 use super::Gate;
+use super::access::{Asked, find};
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis, Visibility};
-use crate::engine::{ListReviews, ReadPolicy};
+use crate::engine::{ListReviews, LogThrottle, ReadPolicy};
 use crate::metrics::Metrics;
-use crate::metrics::labels::{GiftStatus, Route, StatusClass};
+use crate::metrics::labels::{GiftStatus, Label, Route, StatusClass};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -71,17 +72,51 @@ pub(super) async fn count(
         Route::Gifts if req.method() != Method::POST => Route::Groups,
         route => route,
     };
-    let live = req.app_data::<web::Data<Gate>>().map(|gate| gate.live.clone());
+    let gate = req.app_data::<web::Data<Gate>>().cloned();
+    let begun = Instant::now();
     let answer = next(req).await;
     let (status, error) = match &answer {
         Ok(answer) => (answer.status(), answer.response().error()),
         Err(error) => (error.as_response_error().status_code(), Some(error)),
     };
-    if let Some(live) = live {
+    if let Some(gate) = gate {
         let problem = error.and_then(|error| error.as_error::<ApiError>());
-        note(live.metrics(), route, status.as_u16(), problem);
+        note(gate.live.metrics(), route, status.as_u16(), problem);
+        if let Ok(answer) = &answer {
+            log(&gate.refusals, answer.request(), (route, status), problem, begun.elapsed());
+        }
     }
     answer
+}
+
+/// What was refused, and where: at most a line a minute for each.
+pub(super) type Refusals = LogThrottle<(&'static str, &'static str)>;
+
+/// Writes a line at `debug` about every request, and at `info` about what was refused and why. Paths and queries may hold secrets, and
+/// details what strangers sent: neither is written.
+fn log(
+    refusals: &Refusals,
+    req: &HttpRequest,
+    (route, status): (Route, StatusCode),
+    problem: Option<&ApiError>,
+    took: Duration,
+) {
+    let refused = problem.filter(|_| status.is_client_error()).map(ApiError::kind);
+    let count = refused.and_then(|kind| refusals.allow(&(route.word(), kind.name), 1, Instant::now()));
+    if count.is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let (path, feed) = match find(req.method(), req.path()) {
+        Asked::For { entry, feed, .. } => (entry.path, feed),
+        _ => ("", None),
+    };
+    let feed: Option<FeedId> = feed.and_then(|feed| feed.parse().ok());
+    let feed = feed.as_ref().map(FeedId::as_str);
+    let (method, status, ms) = (req.method().as_str(), status.as_u16(), took.as_millis() as u64);
+    if let (Some(kind), Some(count)) = (refused, count) {
+        tracing::info!(method, path, feed, status, problem = kind.name, count, "refused: {}", kind.title);
+    }
+    tracing::debug!(method, path, feed, status, ms, problem = refused.map(|kind| kind.name), "answered");
 }
 
 /// Counts a WebSocket handshake that was agreed on before the HTTP server saw it; `many`: feeds are chosen later.

@@ -152,6 +152,7 @@ pub struct Gate {
     goals: SharedReads<(), Vec<GoalView>>,
     drops: SharedReads<(), Vec<DropView>>,
     trouble: Seldom,
+    refusals: meter::Refusals,
     /// When the metrics looked what waits for hosts, and which feeds are public.
     looked: Seldom,
 }
@@ -180,6 +181,7 @@ impl Gate {
             goals: SharedReads::default(),
             drops: SharedReads::default(),
             trouble: Seldom::new(Duration::from_secs(1)),
+            refusals: meter::Refusals::default(),
             looked: Seldom::new(Duration::from_secs(5)),
         }
     }

@@ -30,33 +30,39 @@ struct Found<'a> {
 impl Found<'_> {
     /// What the first of `places` that holds something holds: a text that is not blank, or a number.
     fn first(&self, places: &[Place]) -> Option<String> {
-        places.iter().find_map(|place| {
-            let text = match place {
-                Place::Body(pointer) => self.root.at(pointer)?.text()?,
-                Place::Header(name) => self.headers.get(name)?.to_owned(),
-                Place::Fixed(text) => text.clone(),
-            };
-            (!text.trim().is_empty()).then_some(text)
-        })
+        places.iter().find_map(|place| self.at(place))
+    }
+
+    fn at(&self, place: &Place) -> Option<String> {
+        let text = match place {
+            Place::Body(pointer) => self.root.at(pointer)?.text()?,
+            Place::Header(name) => self.headers.get(name)?.to_owned(),
+            Place::Fixed(text) => text.clone(),
+        };
+        (!text.trim().is_empty()).then_some(text)
     }
 }
 
-/// The id of the gift: the source's name and the platform's id of the event, or, where that would be no id,
-/// their hash. Neither meets the other, nor an id of another source: a name has no colon.
-pub fn id(
+/// The ids that the gift may have, the likeliest first: the source's name and the platform's id of the event, or, where that would be no
+/// id, their hash. Neither meets the other, nor an id of another source: a name has no colon.
+pub fn ids(
     rule: &EventRule,
     owner: Owner<'_>,
     headers: &dyn Headers,
     root: Node<'_>,
-) -> Result<GiftId, Refusal> {
+) -> Result<Vec<GiftId>, Refusal> {
     let found = Found { headers, root };
-    let Some(mut event) = found.first(&rule.map.id) else {
-        return Err(Refusal::Unmapped(format!("there is no id at {}", spelled(&rule.map.id))));
-    };
-    for part in rule.map.id_with.iter().filter_map(|place| found.first(std::slice::from_ref(place))) {
-        event.push('\n');
-        event.push_str(&part);
+    let with: String =
+        rule.map.id_with.iter().filter_map(|place| found.at(place)).map(|part| format!("\n{part}")).collect();
+    let named = rule.map.id.iter().filter_map(|place| found.at(place));
+    let ids = named.map(|event| id_of(owner, &(event + &with))).collect::<Result<Vec<_>, _>>()?;
+    match ids.is_empty() {
+        true => Err(Refusal::Unmapped(format!("there is no id at {}", spelled(&rule.map.id)))),
+        false => Ok(ids),
     }
+}
+
+fn id_of(owner: Owner<'_>, event: &str) -> Result<GiftId, Refusal> {
     let plain = format!("{}:{event}", owner.source);
     if let Ok(id) = plain.parse() {
         return Ok(id);
@@ -86,7 +92,7 @@ pub fn gift(
 ) -> Result<String, Refusal> {
     let found = Found { headers, root };
     let map = &rule.map;
-    let id = id(rule, owner, headers, root)?;
+    let id = ids(rule, owner, headers, root)?.swap_remove(0);
     let named = condition::all(&rule.named_when, root);
     let (user, name, anonymous) = user(settings, rule, owner, &found, &id, named);
     let value = value(settings, rule, &found)?;

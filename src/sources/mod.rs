@@ -52,10 +52,13 @@ pub enum Event {
         /// The same as the JSON text of a post.
         post: String,
     },
-    /// The payment that was this gift was given back.
-    Refund(GiftId),
-    /// A part of it was given back: how much by now, in minor units.
-    PartRefund(GiftId, u64),
+    /// A payment was given back.
+    Refund {
+        /// The ids that its gift may have: a platform names one payment in several ways. At least one.
+        ids: Vec<GiftId>,
+        /// How much by now, in minor units; `None` for all of it.
+        refunded: Option<u64>,
+    },
     /// Nothing to show; says why.
     Ignored(String),
     /// The platform asks whether the address is ours: answer with this text.
@@ -70,8 +73,10 @@ impl Event {
     pub fn to_json(&self) -> String {
         let (outcome, member) = match self {
             Event::Gift { post, .. } => ("gift", format!("\"gift\":{post}")),
-            Event::Refund(id) => ("refund", format!("\"id\":\"{id}\"")),
-            Event::PartRefund(id, so_far) => ("refund", format!("\"id\":\"{id}\",\"refunded\":{so_far}")),
+            Event::Refund { ids, refunded } => {
+                let so_far = refunded.map(|amount| format!(",\"refunded\":{amount}")).unwrap_or_default();
+                ("refund", format!("\"id\":\"{}\"{so_far}", ids.first().map_or("", GiftId::as_str)))
+            }
             Event::Ignored(why) => ("ignored", quoted("detail", why)),
             Event::Challenge(text) => ("challenge", quoted("detail", text)),
             Event::Revoked(why) => ("revoked", quoted("detail", why)),
@@ -171,11 +176,8 @@ fn read(
             Ok(Event::Gift { gift: Box::new(gift), post })
         }
         What::Refund => {
-            let id = map::id(rule, owner, headers, root)?;
-            Ok(match map::amount(settings, rule, headers, root)? {
-                Some(amount) => Event::PartRefund(id, amount),
-                None => Event::Refund(id),
-            })
+            let ids = map::ids(rule, owner, headers, root)?;
+            Ok(Event::Refund { ids, refunded: map::amount(settings, rule, headers, root)? })
         }
     }
 }

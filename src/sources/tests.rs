@@ -161,14 +161,14 @@ fn a_repeat_is_the_same_gift_and_a_refund_names_it() {
     assert!(matches!(stripe(&unpaid), Ok(Event::Ignored(_))));
     let later = with(STRIPE, "/type", json!("checkout.session.async_payment_succeeded"));
     assert_eq!(gift(stripe(&later)).id, first.id);
-    assert_eq!(stripe(STRIPE_REFUND), Ok(Event::Refund(first.id.clone())));
+    assert_eq!(stripe(STRIPE_REFUND), Ok(Event::Refund { ids: vec![first.id.clone()], refunded: None }));
     let part = with(STRIPE_REFUND, "/data/object/refunded", json!(false));
     let part = with(&part, "/data/object/amount_refunded", json!(400));
-    assert_eq!(stripe(&part), Ok(Event::PartRefund(first.id.clone(), 400)));
+    assert_eq!(stripe(&part), Ok(Event::Refund { ids: vec![first.id.clone()], refunded: Some(400) }));
     let text = stripe(&part).unwrap().to_json();
     assert_eq!(text, format!("{{\"outcome\":\"refund\",\"id\":\"{}\",\"refunded\":400}}", first.id));
     let back = with(&with(COFFEE, "/type", json!("donation.refunded")), "/data/refunded", json!("true"));
-    assert_eq!(coffee(&back), Ok(Event::Refund(gift(coffee(COFFEE)).id)));
+    assert_eq!(coffee(&back), Ok(Event::Refund { ids: vec![gift(coffee(COFFEE)).id], refunded: None }));
     // A subscription's first payment has no payment intent of its own.
     let recurring = with(STRIPE, "/data/object/payment_intent", json!(null));
     assert_eq!(gift(stripe(&recurring)).id.as_str(), "shop:cs_sample_1");

@@ -2,6 +2,7 @@
 //! its HTTP API, and the words of [`crate::domain`]. [`rehearse`] is the other way round: a gateway for clients to try.
 
 use std::fmt::Display;
+use std::io;
 
 pub mod bench;
 pub mod demo;
@@ -12,6 +13,21 @@ pub mod listen;
 pub mod rehearse;
 pub mod source;
 pub mod trigger;
+
+/// Waits for SIGINT or SIGTERM, so that what a command made is taken away whoever stops it.
+async fn stop_signal() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
 
 /// The message for a gateway that cannot be reached: which address, why, and what to do.
 fn unreachable_gateway(address: &impl Display, why: &impl Display) -> String {

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::gateway::{Attempt, Claimed, Gateway, GatewayOptions};
+use super::stop_signal;
 use crate::console;
 use crate::domain::ledger::ENTRY_TYPES;
 use crate::domain::{FeedId, Millis};
@@ -84,11 +85,11 @@ pub fn run(options: TriggerOptions) -> Pin<Box<dyn Future<Output = Result<(), Tr
     })
 }
 
-/// Ends at the second SIGINT. The first one leaves the time to take away what was made: a feed that goes on reviewing everything
+/// Ends at the second SIGINT or SIGTERM. The first one leaves the time to take away what was made: a feed that goes on reviewing everything
 /// would be found out on air.
 async fn interrupted_twice() {
     let signal = || async {
-        if tokio::signal::ctrl_c().await.is_err() {
+        if stop_signal().await.is_err() {
             std::future::pending::<()>().await;
         }
     };

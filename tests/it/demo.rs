@@ -29,9 +29,14 @@ impl Demo {
     }
 
     /// SIGINT, as Ctrl-C sends it; whether it ended well, and what it had said.
-    async fn interrupt(mut self) -> (bool, String) {
+    async fn interrupt(self) -> (bool, String) {
+        self.end("-INT").await
+    }
+
+    /// The same with another signal.
+    async fn end(mut self, signal: &str) -> (bool, String) {
         let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = self.0.try_wait().unwrap() {
@@ -125,7 +130,7 @@ async fn the_demo_plays_all_of_a_show_and_leaves_no_rule_behind_that_needs_a_hos
     .await;
     // Names that wait are let in by the host that the demo plays.
     reaches(&app.url(), 60).await;
-    let (well, said) = demo.interrupt().await;
+    let (well, said) = demo.end("-TERM").await;
     assert!(well && said.contains(" waited for a host, "), "{said}");
     assert!(!said.contains(" 0 waited for a host"), "{said}");
     let policy = app.get_policy("show").await;

@@ -142,6 +142,48 @@ async fn a_log_of_json_has_no_other_line_and_says_the_address() {
 }
 
 #[tokio::test]
+async fn what_is_refused_is_logged_with_its_reason_and_at_debug_every_request() {
+    let backing = Backing::folder();
+    let env = ["FORMAT=json", "LEVEL=debug"].map(|it| it.split_once('=').unwrap());
+    let mut env: Vec<_> = env.map(|(name, value)| (format!("TIPCAST_LOG__{name}"), value.to_owned())).into();
+    env.push(("TIPCAST_AUTH__PRODUCER_KEYS".to_owned(), "a-key-of-the-tests-own".to_owned()));
+    let mut gateway = Process::start("127.0.0.1:0", backing.args(), env);
+    let post = |body: Value, key: &str| {
+        let request = gateway.request("POST", "/v1/feeds/show/gifts").bearer_auth(key).json(&body);
+        crate::support::api::Api::send(request)
+    };
+    for n in 0..3 {
+        let hidden = json!({"id": format!("hidden-{n}"), "user": {"id": "u", "name": "Hidden"}, "hidden": 1});
+        assert_eq!(post(hidden, "a-key-of-the-tests-own").await.status, 422);
+        assert_eq!(post(gift("g").json(), "a-hidden-key").await.status, 401);
+        assert_eq!(post(gift(&format!("g{n}")).json(), "a-key-of-the-tests-own").await.status / 100, 2);
+    }
+    gateway.get("/v1/feeds/show?token=hidden").await;
+    gateway.call("POST", "/in/hidden", Some("{}")).await;
+    gateway.terminate();
+    assert!(gateway.wait().success());
+    let said = gateway.said();
+    assert!(!said.to_lowercase().contains("hidden"), "{said}");
+    let lines = json_lines(&said);
+    let of = |level: &str, problem: Value| {
+        lines.iter().filter(|it| it["level"] == level && it["problem"] == problem).collect::<Vec<_>>()
+    };
+    for (problem, status) in [("invalid", 422), ("unauthenticated", 401)] {
+        let refused = of("INFO", json!(problem));
+        assert_eq!(refused.len(), 1, "one line a minute: {said}");
+        let line = refused[0];
+        assert_eq!((&line["path"], &line["feed"]), (&json!("/v1/feeds/{feed}/gifts"), &json!("show")));
+        assert_eq!((&line["status"], &line["method"]), (&json!(status), &json!("POST")));
+        assert_eq!(of("DEBUG", json!(problem)).len(), 3, "{said}");
+    }
+    let answered = lines.iter().filter(|it| it["message"] == "answered" && it["status"].as_u64() < Some(300));
+    assert!(
+        answered.filter(|it| it["ms"].is_u64() && it["path"] == "/v1/feeds/{feed}/gifts").count() == 3,
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn the_log_says_ready_when_redis_answers_and_before_that_what_is_missing() {
     let mut redis = RedisServer::start();
     let url = redis.url();

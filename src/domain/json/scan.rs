@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde::de::IgnoredAny;
 
-use super::spell::read_string;
+use super::surrogates::read_string;
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 

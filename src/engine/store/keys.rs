@@ -159,8 +159,8 @@ impl Keys {
     }
 
     /// A feed's refunded gifts.
-    pub(super) fn refunds(&self, feed: &FeedId) -> String {
-        self.of(feed, "refunds")
+    pub(super) fn refunds(&self, feed: &FeedId) -> [String; 2] {
+        ["refunds", "refunded"].map(|what| self.of(feed, what))
     }
 
     /// A feed's overrides.

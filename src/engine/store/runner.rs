@@ -16,7 +16,7 @@ use super::slots::slot_of_tag;
 use super::tags::random;
 use super::wire::{self, Garbled};
 use crate::domain::{FeedId, Millis, Policy};
-use crate::engine::log_throttle::LogThrottle;
+use crate::engine::LogThrottle;
 
 /// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
 pub(super) const AGREED_MS: i64 = 1_000;
@@ -28,7 +28,7 @@ pub(super) struct Runner {
     pub place: Arc<Place>,
     pub known: Arc<Known>,
     pub damaged: Damaged,
-    lost_warnings: LogThrottle,
+    lost_warnings: LogThrottle<FeedId>,
     /// The default policy as the scripts read it.
     defaults: String,
 }

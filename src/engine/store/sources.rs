@@ -8,7 +8,7 @@ use super::runner::Runner;
 use super::scripts::{self, Call};
 use super::wire::Garbled;
 use crate::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
-use crate::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
+use crate::engine::{Kept, REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
 /// See the module.
 pub(super) struct Sources {
@@ -16,12 +16,15 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub async fn is_refunded(&self, feed: &FeedId, gift: &GiftId) -> Result<bool, Fault> {
-        let refunds = self.runner.keys.refunds(feed);
-        let mut score = redis::cmd("ZSCORE");
-        score.arg(&refunds).arg(gift.as_str());
-        let at: Option<f64> = self.runner.get(&refunds, &score).await?;
-        Ok(at.is_some())
+    pub async fn refund_of(&self, feed: &FeedId, gift: &GiftId) -> Result<Option<Refund>, Fault> {
+        let [refunds, refunded] = self.runner.keys.refunds(feed);
+        let score = async |key: &String| -> Result<Option<f64>, Fault> {
+            self.runner.get(key, redis::cmd("ZSCORE").arg(key).arg(gift.as_str())).await
+        };
+        // The part first: if all of it is refunded in between, that is seen.
+        let part = score(&refunded).await?;
+        let is_refunded = score(&refunds).await?.is_some();
+        Ok(is_refunded.then(|| part.map_or(Refund::Whole, |amount| Refund::Part(amount as u64))))
     }
 
     pub async fn sources(&self, feed: &FeedId) -> Result<Vec<Kept>, Fault> {
@@ -86,9 +89,23 @@ impl Sources {
         Ok(())
     }
 
-    pub async fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) -> Result<(), Fault> {
+    pub async fn note_refund(
+        &self,
+        feed: &FeedId,
+        gift: &GiftId,
+        refund: Refund,
+        now: Millis,
+    ) -> Result<(), Fault> {
         let mut call = Call::of(&scripts::SOURCE_REFUND);
-        call.key("refunds", self.runner.keys.refunds(feed)).arg("gift", gift.as_str());
+        let [refunds, refunded] = self.runner.keys.refunds(feed);
+        call.keys([("refunds", refunds), ("refunded", refunded)]).arg("gift", gift.as_str());
+        call.arg(
+            "amount",
+            match refund {
+                Refund::Whole => String::new(),
+                Refund::Part(amount) => amount.to_string(),
+            },
+        );
         call.arg("when", now.0).arg("refunds_at_most", REFUNDS_MAX);
         let _: u64 = self.runner.run(&call).await?;
         Ok(())

@@ -12,10 +12,10 @@ use super::settings_of;
 use crate::domain::json::push_string;
 use crate::domain::moderate::GiftRefunded;
 use crate::domain::{
-    FeedId, Gift, GiftId, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
+    FeedId, Gift, GiftId, GiftTakenBack, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
 use crate::engine::{
-    IsRefunded, ListSources, Publish, RecordDelivery, RecordRefund, RefundGift, RetractGift,
+    ListSources, Publish, ReadRefund, RecordDelivery, RecordRefund, Refund, RefundGift, RetractGift,
 };
 use crate::http::answers;
 use crate::http::door::Head;
@@ -30,6 +30,30 @@ struct Intake<'a> {
     feed: &'a FeedId,
     name: SourceId,
     now: Millis,
+}
+
+/// What a refund did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GivenBack {
+    /// The gift is taken back.
+    Whole,
+    /// It lost a part of its value.
+    Part,
+    /// It has no value, of which a part could be given back.
+    NoValue,
+    /// There is no such gift.
+    Nothing,
+}
+
+impl GivenBack {
+    /// What to say of the gift's own delivery.
+    fn about_the_gift(self) -> Option<&'static str> {
+        match self {
+            GivenBack::Whole => Some("this payment was refunded meanwhile, and the gift is taken back"),
+            GivenBack::Part => Some("a part of this payment was refunded before, and the gift lost it"),
+            GivenBack::NoValue | GivenBack::Nothing => None,
+        }
+    }
 }
 
 struct Sent<'a>(&'a HeaderMap);
@@ -83,8 +107,9 @@ impl Intake<'_> {
         let owner = Owner { source: &self.name, salt: &source.salt };
         match sources::receive(&settings, owner, headers, body, self.now) {
             Ok(Event::Gift { gift, .. }) => self.show(*gift).await,
-            Ok(Event::Refund(id)) => self.take_back(&id).await,
-            Ok(Event::PartRefund(id, refunded)) => self.refund(&id, refunded).await,
+            Ok(Event::Refund { ids, refunded }) => {
+                self.refund(&ids, refunded.map_or(Refund::Whole, Refund::Part)).await
+            }
             Ok(Event::Ignored(why)) => {
                 self.note(SourceOutcome::Ignored.into()).await;
                 Ok(told("ignored", Some(&why)))
@@ -115,7 +140,7 @@ impl Intake<'_> {
     /// Shows a gift, unless its payment was given back already.
     async fn show(&self, gift: Gift) -> Result<HttpResponse, ApiError> {
         let id = gift.id.clone();
-        if self.is_refunded(&id).await? {
+        if self.refund_of(&id).await? == Some(Refund::Whole) {
             self.note(SourceOutcome::Ignored.into()).await;
             return Ok(told("ignored", Some("this payment was refunded")));
         }
@@ -139,11 +164,12 @@ impl Intake<'_> {
         };
         // A refund that came while the gift was taken did not find it, but left its note before it looked; so
         // one of the two sees the other.
-        if self.is_refunded(&id).await? {
-            self.retract(&id).await?;
-        }
+        let refunded = match self.refund_of(&id).await? {
+            Some(refund) => self.give_back(&id, refund).await?,
+            None => GivenBack::Nothing,
+        };
         self.note(outcome.into()).await;
-        Ok(told(outcome.as_str(), None))
+        Ok(told(outcome.as_str(), refunded.about_the_gift()))
     }
 
     async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
@@ -155,43 +181,57 @@ impl Intake<'_> {
         })
     }
 
-    /// Takes a gift back, also one that is still to come.
-    async fn take_back(&self, id: &GiftId) -> Result<HttpResponse, ApiError> {
-        self.gate.run(RecordRefund { feed: self.feed.clone(), gift: id.clone(), now: self.now }).await?;
-        self.retract(id).await?;
-        self.note(SourceOutcome::Retracted.into()).await;
-        Ok(told("retracted", None))
-    }
-
-    /// Refunds a part of a gift. One that waits cannot lose it yet: the platform asks again.
-    async fn refund(&self, id: &GiftId, refunded: u64) -> Result<HttpResponse, ApiError> {
-        let (feed, id) = (self.feed.clone(), id.clone());
-        let refund = RefundGift { feed, id: id.clone(), refunded, reason: None, now: self.now };
-        let why = match self.gate.run(refund).await? {
-            GiftRefunded::Done { whole, .. } => {
-                self.note(SourceOutcome::Retracted.into()).await;
-                return Ok(told(if whole { "retracted" } else { "refunded" }, None));
+    /// Refunds a payment, also one that is still to come: which of the two a platform says first does not matter.
+    async fn refund(&self, ids: &[GiftId], refund: Refund) -> Result<HttpResponse, ApiError> {
+        for gift in ids.iter().cloned() {
+            self.gate.run(RecordRefund { feed: self.feed.clone(), gift, refund, now: self.now }).await?;
+        }
+        let mut done = GivenBack::Nothing;
+        for id in ids {
+            done = self.give_back(id, refund).await?;
+            if done != GivenBack::Nothing {
+                break;
             }
-            // More than the gift shows was given back, so nothing of it is left.
-            GiftRefunded::Above(_) => return self.take_back(&id).await,
-            GiftRefunded::Waits => return Err(ApiError::NothingToRefund("the gift has not been shown yet")),
-            GiftRefunded::NoValue => "the gift has no value",
-            GiftRefunded::Unknown => "no gift of this payment is remembered",
+        }
+        let (outcome, answer) = match done {
+            GivenBack::Whole => (SourceOutcome::Retracted, told("retracted", None)),
+            GivenBack::Part => (SourceOutcome::Retracted, told("refunded", None)),
+            GivenBack::NoValue => (SourceOutcome::Ignored, told("ignored", Some("the gift has no value"))),
+            GivenBack::Nothing => {
+                let why = "no gift of this payment is known; if it comes, it is refunded then";
+                (SourceOutcome::Ignored, told("remembered", Some(why)))
+            }
         };
-        self.note(SourceOutcome::Ignored.into()).await;
-        Ok(told("ignored", Some(why)))
+        self.note(outcome.into()).await;
+        Ok(answer)
     }
 
-    /// Whether there was such a gift does not matter: the platform's refund stands.
-    async fn retract(&self, id: &GiftId) -> Result<(), ApiError> {
-        self.gate
-            .run(RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now })
-            .await
-            .map(drop)
+    /// Takes a gift back, or a part of its value. One that waits cannot lose a part of it yet: the platform asks again.
+    async fn give_back(&self, id: &GiftId, refund: Refund) -> Result<GivenBack, ApiError> {
+        if let Refund::Part(refunded) = refund {
+            let (feed, id) = (self.feed.clone(), id.clone());
+            let refund = RefundGift { feed, id, refunded, reason: None, now: self.now };
+            match self.gate.run(refund).await? {
+                GiftRefunded::Done { whole: true, .. } => return Ok(GivenBack::Whole),
+                GiftRefunded::Done { whole: false, .. } => return Ok(GivenBack::Part),
+                GiftRefunded::NoValue => return Ok(GivenBack::NoValue),
+                GiftRefunded::Unknown => return Ok(GivenBack::Nothing),
+                GiftRefunded::Waits => {
+                    return Err(ApiError::NothingToRefund("the gift has not been shown yet"));
+                }
+                // More than the gift shows was given back, so nothing of it is left.
+                GiftRefunded::Above(_) => {}
+            }
+        }
+        let retract = RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now };
+        Ok(match self.gate.run(retract).await? {
+            GiftTakenBack::Done => GivenBack::Whole,
+            GiftTakenBack::Unknown => GivenBack::Nothing,
+        })
     }
 
-    async fn is_refunded(&self, id: &GiftId) -> Result<bool, ApiError> {
-        self.gate.run(IsRefunded { feed: self.feed.clone(), gift: id.clone() }).await
+    async fn refund_of(&self, id: &GiftId) -> Result<Option<Refund>, ApiError> {
+        self.gate.run(ReadRefund { feed: self.feed.clone(), gift: id.clone() }).await
     }
 
     /// Counts the delivery. One that cannot be counted is taken all the same.

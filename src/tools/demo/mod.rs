@@ -17,6 +17,7 @@ use std::pin::Pin;
 use reqwest::StatusCode;
 
 use super::gateway::{Gateway, GatewayOptions};
+use super::stop_signal;
 use crate::domain::{FeedId, Millis};
 
 use send::Sender;
@@ -76,7 +77,7 @@ impl From<io::Error> for DemoError {
     }
 }
 
-/// Plays until SIGINT, through restarts and refusals that pass. Only a gateway that does not answer at the very
+/// Plays until SIGINT or SIGTERM, through restarts and refusals that pass. Only a gateway that does not answer at the very
 /// beginning ends it: most likely none was started. Ids begin with the time of the
 /// start, so that a second run of the same seed shows again instead of repeating known ids.
 ///
@@ -94,7 +95,7 @@ async fn play(options: DemoOptions) -> Result<(), DemoError> {
     sender.greet(&options)?;
     let played = tokio::select! {
         never = perform(&options, &name, &mut stage, &mut sender) => never,
-        signal = tokio::signal::ctrl_c() => signal.map_err(DemoError::Io),
+        signal = stop_signal() => signal.map_err(DemoError::Io),
     };
     sender.sum_up()?;
     stage.strike().await;

@@ -1,8 +1,8 @@
 //! What a store keeps of sources: set and changed by one at a time, counted, and gone with all they have.
 
-use tipcast::domain::{GiftId, Millis, Position, Source, SourceId, SourceNote, SourceOutcome};
+use tipcast::domain::{FeedId, GiftId, Millis, Position, Source, SourceId, SourceNote, SourceOutcome};
 use tipcast::engine::{
-    IsRefunded, ListSources, REFUNDS_MAX, ReadSnapshot, RecordDelivery, RecordRefund, SOURCES_MAX,
+    ListSources, REFUNDS_MAX, ReadRefund, ReadSnapshot, RecordDelivery, RecordRefund, Refund, SOURCES_MAX,
     SwapSource, Swapped,
 };
 
@@ -113,25 +113,38 @@ fn gift(n: usize) -> GiftId {
 }
 
 async fn refunds_are_remembered_before_and_after_the_gift(t: Case) {
-    assert!(!t.engine.run(IsRefunded { feed: t.feed.clone(), gift: gift(1) }).await.unwrap());
-    for _ in 0..2 {
-        t.engine.run(RecordRefund { feed: t.feed.clone(), gift: gift(1), now: t.now }).await.unwrap();
-        assert!(t.engine.run(IsRefunded { feed: t.feed.clone(), gift: gift(1) }).await.unwrap());
+    let refund_of = async |feed: FeedId, n| t.engine.run(ReadRefund { feed, gift: gift(n) }).await.unwrap();
+    assert_eq!(refund_of(t.feed.clone(), 1).await, None);
+    for (refund, remembered) in [
+        (Refund::Part(400), Refund::Part(400)),
+        (Refund::Part(300), Refund::Part(400)),
+        (Refund::Part(9_007_199_254_740_991), Refund::Part(9_007_199_254_740_991)),
+        (Refund::Whole, Refund::Whole),
+        (Refund::Part(500), Refund::Whole),
+    ] {
+        let record = RecordRefund { feed: t.feed.clone(), gift: gift(1), refund, now: t.now };
+        t.engine.run(record).await.unwrap();
+        assert_eq!(refund_of(t.feed.clone(), 1).await, Some(remembered));
     }
-    assert!(!t.engine.run(IsRefunded { feed: t.feed.clone(), gift: gift(2) }).await.unwrap());
-    assert!(!t.engine.run(IsRefunded { feed: fresh_feed(), gift: gift(1) }).await.unwrap());
+    assert_eq!(refund_of(t.feed.clone(), 2).await, None);
+    assert_eq!(refund_of(fresh_feed(), 1).await, None);
 }
 
 async fn as_many_refunds_are_remembered_as_may_be(t: Case) {
     for n in 0..REFUNDS_MAX + 2 {
         t.engine
-            .run(RecordRefund { feed: t.feed.clone(), gift: gift(n), now: Millis(t.now.0 + n as i64) })
+            .run(RecordRefund {
+                feed: t.feed.clone(),
+                gift: gift(n),
+                refund: Refund::Whole,
+                now: Millis(t.now.0 + n as i64),
+            })
             .await
             .unwrap();
     }
     for (n, kept) in [(0, false), (1, false), (2, true), (REFUNDS_MAX + 1, true)] {
         assert_eq!(
-            t.engine.run(IsRefunded { feed: t.feed.clone(), gift: gift(n) }).await.unwrap(),
+            t.engine.run(ReadRefund { feed: t.feed.clone(), gift: gift(n) }).await.unwrap().is_some(),
             kept,
             "{n}"
         );
@@ -141,7 +154,10 @@ async fn as_many_refunds_are_remembered_as_may_be(t: Case) {
 async fn sources_outlive_the_process_and_begin_no_feed(mut t: Case) {
     swap(&t, "a", None, Some(new(&t, "{}"))).await;
     note(&t, "a", SourceOutcome::Accepted.into()).await;
-    t.engine.run(RecordRefund { feed: t.feed.clone(), gift: gift(1), now: t.now }).await.unwrap();
+    t.engine
+        .run(RecordRefund { feed: t.feed.clone(), gift: gift(1), refund: Refund::Whole, now: t.now })
+        .await
+        .unwrap();
     assert_eq!(
         t.engine.run(ReadSnapshot { feed: t.feed.clone(), now: t.now }).await.unwrap().at,
         Position::start()
@@ -150,5 +166,5 @@ async fn sources_outlive_the_process_and_begin_no_feed(mut t: Case) {
     t.engine.close().await.unwrap();
     t.engine = t.store.open().await;
     assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap(), before);
-    assert!(t.engine.run(IsRefunded { feed: t.feed.clone(), gift: gift(1) }).await.unwrap());
+    assert!(t.engine.run(ReadRefund { feed: t.feed.clone(), gift: gift(1) }).await.unwrap().is_some());
 }

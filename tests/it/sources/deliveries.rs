@@ -7,6 +7,7 @@ on_both_stores![
     a_wrong_signature_shows_nothing_and_is_told_to_the_owner,
     an_old_delivery_is_refused,
     a_refund_takes_the_gift_back_whether_it_comes_after_or_before,
+    the_refund_of_a_subscription_finds_its_gift,
     paid_by_bank_is_one_gift,
     nothing_private_reaches_rows_or_reports,
     money_that_does_not_fit_is_refused_and_told,
@@ -104,7 +105,7 @@ async fn a_refund_takes_the_gift_back_whether_it_comes_after_or_before() {
         assert_eq!(rows(&app, "show").await[0]["value"], json!({"amount": 1_100, "currency": "EUR"}));
     }
     let stranger = with(&part, "/data/object/payment_intent", json!("pi_unknown"));
-    assert_eq!(post(&stranger).await, "ignored");
+    assert_eq!(post(&stranger).await, "remembered");
     for _ in 0..2 {
         assert_eq!(post(STRIPE_REFUND).await, "retracted");
         assert_eq!(rows(&app, "show").await.len(), 0);
@@ -113,12 +114,46 @@ async fn a_refund_takes_the_gift_back_whether_it_comes_after_or_before() {
     assert_eq!(rows(&app, "show").await.len(), 0);
 
     let refund = with(STRIPE_REFUND, "/data/object/payment_intent", json!("pi_early"));
-    assert_eq!(post(&refund).await, "retracted");
+    assert_eq!(post(&refund).await, "remembered");
     let payment = with(STRIPE, "/data/object/payment_intent", json!("pi_early"));
     assert_eq!(post(&payment).await, "ignored");
     assert_eq!(rows(&app, "show").await.len(), 0);
     let other = with(STRIPE, "/data/object/payment_intent", json!("pi_other"));
     assert_eq!(post(&other).await, "accepted");
+
+    // A part that is refunded before its payment comes.
+    let early = with(&part, "/data/object/payment_intent", json!("pi_part"));
+    assert_eq!(post(&early).await, "remembered");
+    let late = with(STRIPE, "/data/object/payment_intent", json!("pi_part"));
+    let late = with(&late, "/data/object/customer", json!("cus_part"));
+    assert_eq!(post(&late).await, "accepted");
+    assert_eq!(rows(&app, "show").await[0]["value"], json!({"amount": 1_100, "currency": "EUR"}));
+    for body in [&late, &early] {
+        post(body).await;
+        assert_eq!(rows(&app, "show").await[0]["value"], json!({"amount": 1_100, "currency": "EUR"}));
+    }
+}
+
+/// The checkout of a subscription has an invoice and no payment intent; the charge that is refunded names both.
+async fn the_refund_of_a_subscription_finds_its_gift() {
+    let app = gateway().await;
+    let path = set(&app, "show", "stripe", &settings("stripe", SECRET)).await;
+    let post = async |body: &str| {
+        let said = deliver(&app, &path, stripe(body, now()), body).await;
+        assert_eq!(said.status, 200, "{said:?}");
+        said.json()["status"].as_str().unwrap().to_owned()
+    };
+    let payment = with(
+        &with(STRIPE, "/data/object/payment_intent", json!(null)),
+        "/data/object/invoice",
+        json!("in_1"),
+    );
+    assert_eq!(post(&payment).await, "accepted");
+    let refund = with(STRIPE_REFUND, "/data/object/payment_intent", json!("pi_of_in_1"));
+    let refund = with(&refund, "/data/object/invoice", json!("in_1"));
+    assert_eq!(post(&refund).await, "retracted");
+    assert_eq!(rows(&app, "show").await.len(), 0);
+    assert_eq!(post(&payment).await, "ignored");
 }
 
 async fn paid_by_bank_is_one_gift() {

@@ -96,7 +96,8 @@ fn form(json: &str) -> (Headers, String) {
 
 fn with(sample: &str, pointer: &str, value: Value) -> String {
     let mut body: Value = serde_json::from_str(sample).unwrap();
-    *body.pointer_mut(pointer).unwrap() = value;
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    body.pointer_mut(parent).unwrap()[name] = value;
     body.to_string()
 }
 

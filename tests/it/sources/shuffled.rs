@@ -29,10 +29,18 @@ fn refund(n: u64) -> String {
     with(STRIPE_REFUND, "/data/object/payment_intent", json!(format!("pi_{n}")))
 }
 
-/// Every seventh payment is given back.
+/// Every seventh payment is given back, and a part of every eleventh.
 fn all_events() -> Vec<String> {
     let refunds = (0..PAYMENTS).filter(|n| n % 7 == 3).map(refund);
-    (0..PAYMENTS).map(payment).chain(refunds).collect()
+    let part = |n| {
+        with(
+            &with(&refund(n), "/data/object/refunded", json!(false)),
+            "/data/object/amount_refunded",
+            json!(50),
+        )
+    };
+    let parts = (0..PAYMENTS).filter(|n| n % 11 == 4).map(part);
+    (0..PAYMENTS).map(payment).chain(refunds).chain(parts).collect()
 }
 
 /// What a row says of money, by who paid.
@@ -97,7 +105,8 @@ async fn ten_thousand_deliveries_in_any_order_end_as_each_once() {
     let mut reckoned: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for n in (0..PAYMENTS).filter(|n| n % 7 != 3) {
         let payer = reckoned.entry(format!("stripe:cus_{}", n % PAYERS)).or_default();
-        *payer = (payer.0 + 1, payer.1 + 100 + n * 7);
+        let refunded = if n % 11 == 4 { 50 } else { 0 };
+        *payer = (payer.0 + 1, payer.1 + 100 + n * 7 - refunded);
     }
     assert_eq!(expected, reckoned);
     let (totals, leaders) = counted(&app, shuffled).await;

@@ -2,7 +2,8 @@
 
 use super::super::engine::Store;
 use crate::engine::{
-    EngineError, IsRefunded, Kept, ListSources, RecordDelivery, RecordRefund, Run, SwapSource, Swapped,
+    EngineError, Kept, ListSources, ReadRefund, RecordDelivery, RecordRefund, Refund, Run, SwapSource,
+    Swapped,
 };
 
 impl Run<Store> for ListSources {
@@ -25,12 +26,12 @@ impl Run<Store> for RecordDelivery {
 
 impl Run<Store> for RecordRefund {
     async fn run_on(self, store: &Store) -> Result<(), EngineError> {
-        Ok(store.sources.note_refund(&self.feed, &self.gift, self.now).await?)
+        Ok(store.sources.note_refund(&self.feed, &self.gift, self.refund, self.now).await?)
     }
 }
 
-impl Run<Store> for IsRefunded {
-    async fn run_on(self, store: &Store) -> Result<bool, EngineError> {
-        Ok(store.sources.is_refunded(&self.feed, &self.gift).await?)
+impl Run<Store> for ReadRefund {
+    async fn run_on(self, store: &Store) -> Result<Option<Refund>, EngineError> {
+        Ok(store.sources.refund_of(&self.feed, &self.gift).await?)
     }
 }

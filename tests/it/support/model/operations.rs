@@ -5,14 +5,14 @@ use tipcast::engine::test_store::{Asked, TestStore};
 use tipcast::engine::{
     AckEntries, BeginSession, BeginWalk, BlockUser, CancelHold, CancelScheduled, ClaimDrop, ClaimDue,
     ClaimEntries, ClaimJobs, ClaimRequest, ConfirmHold, ContinueWalk, DecideReview, DefineDrop, DeleteGoal,
-    DeleteGroup, FindFeedsShowing, IsBlocked, IsRefunded, ListBlocks, ListDeadDue, ListDeadLetterFeeds,
-    ListDeadLetters, ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations,
-    ListScheduled, ListSources, ListWebhooks, LookUpClaim, NackEntries, OpenJob, ProbeFeed, ProbeStore,
-    Publish, PutGoal, ReadChanges, ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy,
-    ReadPresence, ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift,
-    ReplayDeadLetters, ReportPresence, RetractGift, RetractRow, RetractUser, ReverseSale, RevokeViewer,
-    RunDue, SaveJob, SeekGroup, SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop,
-    UnblockUser, Wakes, Walk,
+    DeleteGroup, FindFeedsShowing, IsBlocked, ListBlocks, ListDeadDue, ListDeadLetterFeeds, ListDeadLetters,
+    ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations, ListScheduled, ListSources,
+    ListWebhooks, LookUpClaim, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal, ReadChanges,
+    ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence, ReadRefund,
+    ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters,
+    ReportPresence, RetractGift, RetractRow, RetractUser, ReverseSale, RevokeViewer, RunDue, SaveJob,
+    SeekGroup, SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser,
+    Wakes, Walk,
 };
 
 use super::Model;
@@ -88,10 +88,10 @@ impl TestStore for Model {
                 Ok(())
             })
             .on(|it: RecordRefund| {
-                self.note_refund(&it.feed, &it.gift, it.now);
+                self.note_refund(&it.feed, &it.gift, it.refund, it.now);
                 Ok(())
             })
-            .on(|it: IsRefunded| Ok(self.is_refunded(&it.feed, &it.gift)))
+            .on(|it: ReadRefund| Ok(self.refund_of(&it.feed, &it.gift)))
             .on(|it: RevokeViewer| Ok(self.revoke(it.revocation, it.now)))
             .on(|it: ListRevocations| Ok(self.revoked(&it.after, it.max)))
             .on(|it: ClaimRequest| Ok(self.claim_request(&it.request, &it.target, it.now)))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tipcast::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
-use tipcast::engine::{Kept, REFUNDS_MAX, SOURCES_MAX, Swapped};
+use tipcast::engine::{Kept, REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
 use super::Model;
 
@@ -11,7 +11,7 @@ use super::Model;
 #[derive(Default)]
 pub(super) struct Sources {
     set: BTreeMap<SourceId, (Source, SourceTally)>,
-    refunds: Vec<(Millis, GiftId)>,
+    refunds: Vec<(Millis, GiftId, Refund)>,
 }
 
 /// By feed: a source does not begin one.
@@ -67,17 +67,22 @@ impl Model {
         })
     }
 
-    pub(crate) fn note_refund(&self, feed: &FeedId, gift: &GiftId, now: Millis) {
+    pub(crate) fn note_refund(&self, feed: &FeedId, gift: &GiftId, refund: Refund, now: Millis) {
         self.with_sources(feed, |of| {
-            of.refunds.retain(|(_, known)| known != gift);
-            of.refunds.push((now, gift.clone()));
-            of.refunds.sort();
+            let known = of.refunds.iter().position(|(_, known, _)| known == gift);
+            let refund = match (known.map(|at| of.refunds.remove(at).2), refund) {
+                (None, refund) => refund,
+                (Some(Refund::Part(before)), Refund::Part(now)) => Refund::Part(before.max(now)),
+                _ => Refund::Whole,
+            };
+            of.refunds.push((now, gift.clone(), refund));
+            of.refunds.sort_by(|(at, id, _), (other, than, _)| at.cmp(other).then(id.cmp(than)));
             let over = of.refunds.len().saturating_sub(REFUNDS_MAX);
             of.refunds.drain(..over);
         })
     }
 
-    pub(crate) fn is_refunded(&self, feed: &FeedId, gift: &GiftId) -> bool {
-        self.with_sources(feed, |of| of.refunds.iter().any(|(_, known)| known == gift))
+    pub(crate) fn refund_of(&self, feed: &FeedId, gift: &GiftId) -> Option<Refund> {
+        self.with_sources(feed, |of| of.refunds.iter().find(|(_, known, _)| known == gift).map(|it| it.2))
     }
 }
