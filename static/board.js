@@ -113,12 +113,20 @@ class Board extends Base {
         this.#list = list;
         this.#draw();
       },
+      onState: (state, { code }) => {
+        const refused = state === "closed" && this.#words().words.refused[code];
+        if (refused) this.#title.textContent = refused;
+      },
     });
+  }
+
+  #words() {
+    return speak(this.getAttribute("lang") ?? this.closest("[lang]")?.lang);
   }
 
   #draw() {
     if (!this.#list) return;
-    const { locale, words } = speak(this.getAttribute("lang") ?? this.closest("[lang]")?.lang);
+    const { locale, words } = this.#words();
     this.#drawing(this.#list, { element: this, panel: this.#panel, title: this.#title, format: new Format(locale, words.now) });
   }
 }

@@ -117,8 +117,12 @@ connection = connect({
     ring(Date.now());
     draw(true);
   },
-  onState: (state) => {
+  onState: (state, { code }) => {
     document.body.dataset.state = state;
+    // Nobody reads a console in OBS: what is wrong stands on the page.
+    const problem = document.getElementById("problem");
+    problem.textContent = (state === "closed" && words.refused[code]) || "";
+    problem.hidden = !problem.textContent;
   },
 });
 

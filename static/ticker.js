@@ -201,7 +201,6 @@ export class TipcastTicker extends Base {
     if (this.#rows) this.#rows.speak(words, this.#format);
     else this.#rows = new Rows(this.#view.list, { words, format: this.#format, now: () => this.#connection?.serverTime() ?? Date.now() });
     this.#view.name.textContent = words.title;
-    this.#view.nothing.textContent = words.empty;
     this.#view.list.setAttribute("aria-label", words.title);
     this.#say();
   }
@@ -263,7 +262,10 @@ export class TipcastTicker extends Base {
   #say() {
     const [words, format] = [this.#words, this.#format];
     if (!words) return;
-    const [state, { retryInMs, reason }] = this.#state;
+    const [state, { retryInMs, reason, code }] = this.#state;
+    const refused = state === "closed" ? words.refused[code] : undefined;
+    this.#view.nothing.textContent = refused ?? words.empty;
+    if (refused) this.#view.empty.hidden = false;
     this.#view.status.dataset.state = state;
     this.#view.status.title = reason ?? "";
     const seconds = state === "waiting" ? format.number(Math.max(1, Math.round(retryInMs / 1000))) : "";

@@ -3,6 +3,8 @@
 use std::net::TcpListener;
 
 use serde_json::json;
+use tipcast::auth::token::mint::Minter;
+use tipcast::domain::Millis;
 
 use super::driver::{Driver, Page};
 use super::{
@@ -225,4 +227,46 @@ async fn a_saved_loader_waits_for_the_gateway_and_shows_the_overlay() {
     is_on(&page).await;
     gift(&gateway.base, "late", from("first")).await;
     page.until(NAMES, json!(["first"])).await;
+}
+
+#[tokio::test]
+async fn a_private_feed_says_on_every_page_what_is_wrong_with_the_link() {
+    let _alone = BROWSERS.acquire().await;
+    const SECRET: &str = "a secret of the tests, longer than it must be";
+    let app = TestApp::with(&Backing::folder(), |config| {
+        config.feeds.visibility = "private".into();
+        config.auth.tokens.hs256_secrets = vec![SECRET.to_owned().into()];
+    })
+    .await;
+    let now = Millis::now().0 / 1_000;
+    let token = |feed: &str| {
+        let claims = json!({"sub": "ann", "feeds": [feed], "iat": now - 60, "exp": now + 600});
+        Minter::secret(SECRET).sign(&claims, None).unwrap()
+    };
+    let private = "This feed is private. Open it with a link that has a token.";
+    let elsewhere = "The token of this link is for another feed. Ask for a link to this one.";
+    let driver = Driver::start();
+    for (path, said) in [
+        ("/overlay/show", "document.getElementById('problem').textContent"),
+        (
+            "/overlay/show/leaders",
+            "document.querySelector('tipcast-leaders').shadowRoot.querySelector('.title').textContent",
+        ),
+        (
+            "/?feed=show",
+            "document.querySelector('tipcast-ticker').shadowRoot.querySelector('.empty').textContent.trim()",
+        ),
+    ] {
+        let page = driver.open(&format!("{}{path}", app.url())).await;
+        page.until(said, json!(private)).await;
+        let page = driver.open(&format!("{}{path}#token={}", app.url(), token("other"))).await;
+        page.until(said, json!(elsewhere)).await;
+    }
+    let page = driver.open(&format!("{}/overlay/show", app.url())).await;
+    page.is_a_phone(390, 844).await;
+    let whole = "(b => b.left >= 0 && b.right <= innerWidth && b.height > 20)(document.getElementById('problem').getBoundingClientRect())";
+    page.until(whole, json!(true)).await;
+    let page = driver.open(&format!("{}/overlay/show#token={}", app.url(), token("show"))).await;
+    is_on(&page).await;
+    page.until("document.getElementById('problem').hidden", json!(true)).await;
 }
