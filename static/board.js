@@ -113,20 +113,12 @@ class Board extends Base {
         this.#list = list;
         this.#draw();
       },
-      onState: (state, { code }) => {
-        const refused = state === "closed" && this.#words().words.refused[code];
-        if (refused) this.#title.textContent = refused;
-      },
     });
-  }
-
-  #words() {
-    return speak(this.getAttribute("lang") ?? this.closest("[lang]")?.lang);
   }
 
   #draw() {
     if (!this.#list) return;
-    const { locale, words } = this.#words();
+    const { locale, words } = speak(this.getAttribute("lang") ?? this.closest("[lang]")?.lang);
     this.#drawing(this.#list, { element: this, panel: this.#panel, title: this.#title, format: new Format(locale, words.now) });
   }
 }

@@ -15,12 +15,8 @@ const EN = {
   closed: "Closed",
   summary: (n, latest) => (n === "1" ? latest : `${n} new gifts. Latest: ${latest}`),
   line: (who, count, gift) => `${who} sent ${gift} ×${count}`,
-  // By the code with which the connection was closed.
-  refused: {
-    4001: "This feed is private. Open it with a link that has a token.",
-    4003: "The token of this link is for another feed. Ask for a link to this one.",
-    4101: "The token of this link has expired. Ask for a new link.",
-  },
+  // By the code with which the connection was closed: no token, or one for another feed.
+  refused: { 4001: "Private: its link needs a token", 4003: "This link is for another feed" },
 };
 
 const ZH = {
@@ -38,11 +34,7 @@ const ZH = {
   closed: "已断开",
   summary: (n, latest) => (n === "1" ? latest : `${n} 个新礼物。最新：${latest}`),
   line: (who, count, gift) => `${who} 送出 ${gift} ×${count}`,
-  refused: {
-    4001: "此动态不公开，请使用带令牌的链接打开。",
-    4003: "此链接的令牌属于另一个动态，请索取本动态的链接。",
-    4101: "此链接的令牌已过期，请索取新的链接。",
-  },
+  refused: { 4001: "链接需要令牌", 4003: "链接不适用" },
 };
 
 /** A language tag that Intl knows, or none. */
