@@ -132,6 +132,6 @@ func main() {
 		acked, _, err := samples.AckEntries(ctx, feed, "game").EntryCursors(*tipcast.NewEntryCursors(cursors)).Execute()
 		check("ack samples", err, acked.GetAcked() == int64(len(cursors)))
 	}
-	check("samples", nil, len(types) == 10, types["gift.polished"], count == 7, amount == 750)
+	check("samples", nil, len(types) == 10, types["gift.polished"], count == 7, amount == 5740)
 	fmt.Println("ok")
 }

@@ -92,7 +92,7 @@ public class Main {
             List<String> done = some.stream().map(LedgerEntry::getCursor).collect(Collectors.toList());
             check("ack samples", samples.ackEntries(FEED, "game", new EntryCursors().cursors(done)).getAcked() == done.size());
         }
-        check("samples", types.size() == 10, types.contains("gift.polished"), count == 7, amount == 750);
+        check("samples", types.size() == 10, types.contains("gift.polished"), count == 7, amount == 5740);
         System.out.println("ok");
     }
 }

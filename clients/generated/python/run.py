@@ -66,5 +66,5 @@ while entries := samples.claim_entries(FEED, "game", GroupClaim(consumer="c")).e
         amount += entry.delta.value.amount if entry.delta and entry.delta.value else 0
     cursors = [entry.cursor for entry in entries]
     check("ack samples", samples.ack_entries(FEED, "game", EntryCursors(cursors=cursors)).acked == len(cursors))
-check("samples", len(types) == 10, len(set(types)) == 10, "gift.polished" in types, (count, amount) == (7, 750))
+check("samples", len(types) == 10, len(set(types)) == 10, "gift.polished" in types, (count, amount) == (7, 5740))
 print("ok")
