@@ -14,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore};
 pub fn client(configure: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, reqwest::Error> {
     // Somebody may have done so before, with the same.
     let _ = ring::default_provider().install_default();
-    // Who is called is the operator's choice, not that of whoever answers.
+    // The operator chooses which hosts are called; an answer must not choose another.
     let plain = || configure(Client::builder().no_proxy().redirect(Policy::none()));
     plain().build().or_else(|error| {
         let Ok(nobody) = trusting_nobody() else { return Err(error) };

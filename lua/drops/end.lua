@@ -26,14 +26,13 @@ local function end_hold()
   local it = known and stock.read_claim(known)
   if not it or not it.expires_at then return 'u' end
   if it.sale then return ARGV.how == 'confirm' and 'a' .. known or 'e' end
+  if ARGV.how == 'cancel' then
+    local cancelled = stock.cancel_hold(id, it)
+    return cancelled and 'n' .. cancelled or 'e'
+  end
   local ends_at, count, user = it.expires_at, feed.int(it.count), it.user_digest
   local is_unpaid = ends_at > feed.now and redis.call('ZSCORE', KEYS.holds, 'h ' .. count .. ' ' .. user .. ' ' .. id)
   if not is_unpaid then return 'e' end
-  if ARGV.how == 'cancel' then
-    stock.end_hold(ends_at, count, user, id)
-    it.cancelled = true
-    return 'n' .. stock.put_claim(id, it)
-  end
   stock.take_out(ends_at, count, user, id)
   stock.sold = stock.sold + it.count
   stock.sell(id, it, ARGV.trace, true)

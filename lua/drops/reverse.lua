@@ -24,14 +24,9 @@ local function reverse(id)
   local known = stock.is_there and stock.claim_of(id)
   if not known then return { 'u' } end
   local it, is_refund = stock.read_claim(known), ARGV.refunded ~= ''
-  local count, ends_at = feed.int(it.count), it.expires_at
   if not it.sale then
     if is_refund then return { 'v' } end
-    if not it.cancelled and redis.call('ZSCORE', KEYS.holds, 'h ' .. count .. ' ' .. it.user_digest .. ' ' .. id) and ends_at > feed.now then
-      stock.end_hold(ends_at, count, it.user_digest, id)
-      it.cancelled = true
-      stock.put_claim(id, it)
-    end
+    stock.cancel_hold(id, it)
     return { '1', '0', '-' }
   end
   local gift = {

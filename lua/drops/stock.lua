@@ -193,6 +193,15 @@ local function end_hold(expires, count, user, claim)
   heed(forget_at)
 end
 
+-- Cancels the hold of this claim, `it`, if it is still unpaid. Returns the claim's text then, else nil.
+local function cancel_hold(id, it)
+  local count = int(it.count)
+  if it.expires_at <= now or not call('ZSCORE', KEYS.holds, 'h ' .. count .. ' ' .. it.user_digest .. ' ' .. id) then return nil end
+  end_hold(it.expires_at, count, it.user_digest, id)
+  it.cancelled = true
+  return put_claim(id, it)
+end
+
 -- Ends the holds whose time is over and forgets those that ended long ago. Before anything is decided.
 local function sweep()
   if feed.is_resized then LATER.settle.resize() end
@@ -348,7 +357,7 @@ end
 stock.set_spec, stock.free, stock.phase, stock.view, stock.units_of = set_spec, free, phase, view, units_of
 stock.claim_of, stock.read_claim, stock.put_claim = claim_of, read_claim, put_claim
 stock.take_units, stock.unpaid_member, stock.value_of = take_units, unpaid_member, value_of
-stock.take_out, stock.restock, stock.end_hold, stock.sweep, stock.must_announce, stock.announce = take_out, restock, end_hold, sweep, must_announce, announce
+stock.take_out, stock.restock, stock.cancel_hold, stock.sweep, stock.must_announce, stock.announce = take_out, restock, cancel_hold, sweep, must_announce, announce
 stock.sell, stock.finish, stock.refusal_at_start = sell, finish, refusal_at_start
 stock.add_hold, stock.padded, stock.SWEEP, stock.ended, stock.paid = add_hold, padded, SWEEP, ended, paid
 return stock

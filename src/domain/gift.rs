@@ -481,10 +481,7 @@ const META_DEPTH: usize = 32;
 
 /// The minified text, and a spelling with sorted members for comparing.
 fn read_meta(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<(String, String)> {
-    let mut text = json::minified(field.raw);
-    if text.contains("\\u") {
-        text = json::whole_surrogates(&text);
-    }
+    let text = json::whole_surrogates(&json::minified(field.raw));
     if !text.starts_with('{') {
         field.wrong(faults, "must be an object");
         return None;

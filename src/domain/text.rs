@@ -16,7 +16,7 @@ pub fn is_hazard(c: char) -> bool {
 }
 
 /// Characters that leave nothing to see when a text has only them: white space; what takes no room (Default_Ignorable_Code_Point, and marks
-/// without a letter); and three that take room and are empty, for which Unicode has no property: two fillers and the null notehead.
+/// without a letter); and three that take room and are empty, for which Unicode has no property: a filler, the braille pattern without dots, and the null notehead.
 fn is_invisible(c: char) -> bool {
     c.is_whitespace() || c.width().unwrap_or(0) == 0 || matches!(c, '\u{115F}' | '\u{2800}' | '\u{1D159}')
 }

@@ -14,7 +14,7 @@ pub mod rehearse;
 pub mod source;
 pub mod trigger;
 
-/// Waits for SIGINT or SIGTERM, so that what a command made is taken away whoever stops it.
+/// Waits for SIGINT or SIGTERM. A command that sets something up in a feed removes it after either of them.
 async fn stop_signal() -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -194,7 +194,7 @@ impl Nodes {
         self.all.get(place).map_or(Looks::default(), |node| node.string)
     }
 
-    /// The name of a member, if it can be read.
+    /// The name of a member, without its escapes.
     pub(super) fn name<'a>(&self, text: &'a str, place: usize) -> Cow<'a, str> {
         let member = self.all.get(place).map_or(Member::default(), |node| node.member);
         if member.is_escaped { member.unescaped(text) } else { Cow::Borrowed(member.name.of(text)) }

@@ -329,8 +329,8 @@ impl Filled {
         }
     }
 
-    fn sold(self) -> Result<ClaimAnswer, Garbled> {
-        let sale = self.sale.clone().ok_or(Garbled("a sale"))?;
+    fn sold(mut self) -> Result<ClaimAnswer, Garbled> {
+        let sale = self.sale.take().ok_or(Garbled("a sale"))?;
         Ok(self.answer(ClaimOutcome::Sold(sale)))
     }
 
@@ -341,19 +341,26 @@ impl Filled {
 
 /// What `claims` has of a claim that is looked up.
 fn read_story(text: &str, claim: HoldId, state: ClaimState) -> Result<ClaimStory, Garbled> {
-    let it: StoredClaim = serde_json::from_str(text).map_err(|_| Garbled("a claim"))?;
+    let it = stored_claim(text)?;
     let (user, at, expires_at) = (it.user.to_owned(), Millis(it.made_at), it.expires_at.map(Millis));
     let refunded = it.sale.as_ref().and_then(|sale| sale.refunded).unwrap_or(0);
-    let filled = read_claim(text, claim)?;
+    let filled = filled(it, claim);
     let answer = if filled.sale.is_some() { filled.sold()? } else { filled.first()? };
     Ok(ClaimStory { state, answer, user, at, expires_at, refunded })
 }
 
 fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
-    let it: StoredClaim = serde_json::from_str(text).map_err(|_| Garbled("a claim"))?;
+    Ok(filled(stored_claim(text)?, claim))
+}
+
+fn stored_claim(text: &str) -> Result<StoredClaim<'_>, Garbled> {
+    serde_json::from_str(text).map_err(|_| Garbled("a claim"))
+}
+
+fn filled(it: StoredClaim<'_>, claim: HoldId) -> Filled {
     let sale = it.sale.map(|sale| Sale { at: Position { epoch: sale.epoch, seq: sale.seq }, row: sale.row });
     let expires = it.expires_at.map(Millis);
-    Ok(Filled { claim, fingerprint: it.fingerprint, count: it.count, value: it.value, expires, sale })
+    Filled { claim, fingerprint: it.fingerprint, count: it.count, value: it.value, expires, sale }
 }
 
 /// What `feed_drop_claim` says to one claim.

@@ -239,17 +239,15 @@ impl Rules {
         let Asked::For { access, feed, .. } = asked else { return Ok(caller) };
         let feed = feed.as_deref();
         let denied = match (&caller.identity, access) {
+            // Either right will do; a refusal names the other one.
+            (Identity::Key(key), Access::Claim) if key.allows(Some(Right::Reports), feed).is_ok() => None,
             (Identity::Key(key), access) => {
                 let right = match access {
                     Access::Key(right) => Some(*right),
                     Access::Hold | Access::Claim => Some(Right::Claims),
                     _ => None,
                 };
-                let or = match access {
-                    Access::Claim => key.allows(Some(Right::Reports), feed).is_ok(),
-                    _ => false,
-                };
-                if or { None } else { key.allows(right, feed).err() }
+                key.allows(right, feed).err()
             }
             (Identity::Viewer(viewer), Access::Hold) if feed.is_some_and(|feed| viewer.may_hold_in(feed)) => {
                 None

@@ -112,7 +112,7 @@ impl Intake<'_> {
             }
             Ok(Event::Ignored(why)) => {
                 self.note(SourceOutcome::Ignored.into()).await;
-                Ok(told("ignored", Some(&why)))
+                Ok(status_answer("ignored", Some(&why)))
             }
             Ok(Event::Challenge(text)) => {
                 self.note(SourceOutcome::Ignored.into()).await;
@@ -120,7 +120,7 @@ impl Intake<'_> {
             }
             Ok(Event::Revoked(why)) => {
                 self.note(SourceNote::wrong(SourceOutcome::Ignored, &why)).await;
-                Ok(told("ignored", Some(&why)))
+                Ok(status_answer("ignored", Some(&why)))
             }
             Err(refusal) => {
                 let outcome = match &refusal {
@@ -142,7 +142,7 @@ impl Intake<'_> {
         let id = gift.id.clone();
         if self.refund_of(&id).await? == Some(Refund::Whole) {
             self.note(SourceOutcome::Ignored.into()).await;
-            return Ok(told("ignored", Some("this payment was refunded")));
+            return Ok(status_answer("ignored", Some("this payment was refunded")));
         }
         let outcome = match self.publish(gift).await? {
             Outcome::New(answer) => match answer.status {
@@ -169,7 +169,7 @@ impl Intake<'_> {
             None => GivenBack::Nothing,
         };
         self.note(outcome.into()).await;
-        Ok(told(outcome.as_str(), refunded.about_the_gift()))
+        Ok(status_answer(outcome.as_str(), refunded.about_the_gift()))
     }
 
     async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
@@ -194,12 +194,14 @@ impl Intake<'_> {
             }
         }
         let (outcome, answer) = match done {
-            GivenBack::Whole => (SourceOutcome::Retracted, told("retracted", None)),
-            GivenBack::Part => (SourceOutcome::Retracted, told("refunded", None)),
-            GivenBack::NoValue => (SourceOutcome::Ignored, told("ignored", Some("the gift has no value"))),
+            GivenBack::Whole => (SourceOutcome::Retracted, status_answer("retracted", None)),
+            GivenBack::Part => (SourceOutcome::Retracted, status_answer("refunded", None)),
+            GivenBack::NoValue => {
+                (SourceOutcome::Ignored, status_answer("ignored", Some("the gift has no value")))
+            }
             GivenBack::Nothing => {
                 let why = "no gift of this payment is known; if it comes, it is refunded then";
-                (SourceOutcome::Ignored, told("remembered", Some(why)))
+                (SourceOutcome::Ignored, status_answer("remembered", Some(why)))
             }
         };
         self.note(outcome.into()).await;
@@ -244,7 +246,7 @@ impl Intake<'_> {
     }
 }
 
-fn told(status: &str, detail: Option<&str>) -> HttpResponse {
+fn status_answer(status: &str, detail: Option<&str>) -> HttpResponse {
     let mut text = format!("{{\"status\":\"{status}\"");
     if let Some(detail) = detail {
         text.push_str(",\"detail\":");
