@@ -254,10 +254,10 @@ type Sale struct {
 
 // Sold is what became of a claim: Status is "sold", or "held" with a Hold until ExpiresAt.
 type Sold struct {
-	Status    string    `json:"status"`
-	Seq       uint64    `json:"seq"`
-	Row       string    `json:"row"`
-	Hold      string    `json:"hold"`
+	Status string `json:"status"`
+	Seq    uint64 `json:"seq"`
+	Row    string `json:"row"`
+	Hold   string `json:"hold"`
 	// Value is what it costs, nil if the drop has no price.
 	Value     *Value    `json:"value"`
 	ExpiresAt time.Time `json:"expires_at"`
