@@ -121,6 +121,7 @@ async fn hook(engine: &Engine, scope: HookScope, name: &str, url: String, batch_
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     };
     let now = Millis::now();
     engine

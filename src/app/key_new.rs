@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64, HEXLOWER};
 
 use crate::auth::keys::KeySpec;
 use crate::auth::{Key, KeyHash, fresh_key};
@@ -57,7 +55,7 @@ fn plain(key: &str) -> String {
 fn scoped(options: &KeyOptions, name: &str, key: &str, now: Millis) -> Result<String, String> {
     let expires_at = options.days.map(|days| now.plus(days * DAY_MS).to_string());
     let hash = KeyHash::of(key).to_string();
-    let secret = format!("whsec_{}", STANDARD.encode(random_of(key)));
+    let secret = format!("whsec_{}", BASE64.encode(&random_of(key)));
     let spec = KeySpec {
         name,
         hash: (!options.signed).then_some(&*hash),

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::domain::hashing::sha256;
 
 /// What a key begins with, so that people and secret scanners know one when they see it.
 pub const PREFIX: &str = "tck_";
@@ -23,7 +24,7 @@ pub struct KeyHash([u8; 32]);
 impl KeyHash {
     /// Of a key as its holder sends it.
     pub fn of(key: &str) -> KeyHash {
-        KeyHash(Sha256::digest(key.as_bytes()).into())
+        KeyHash(sha256(key))
     }
 
     /// Whether two are the same, in a time that does not depend on where they differ.

@@ -6,13 +6,11 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use data_encoding::{BASE64, HEXLOWER};
 use subtle::ConstantTimeEq;
 
 use super::Key;
+use crate::domain::hashing::{hmac_sha256, sha256};
 use crate::domain::{GiftId, Millis};
 
 /// How far a request's time may be from ours, in milliseconds.
@@ -82,7 +80,7 @@ impl SignedRequest {
             return Err(Unsigned::Stale);
         }
         let signatures = signatures.split(' ').take(SIGNATURES_MAX);
-        let read = |one: &str| STANDARD.decode(one.strip_prefix("v1,")?).ok()?.try_into().ok();
+        let read = |one: &str| BASE64.decode(one.strip_prefix("v1,")?.as_bytes()).ok()?.try_into().ok();
         let signatures = signatures.filter_map(read).collect();
         Ok(SignedRequest { id: id.to_owned(), timestamp: timestamp.to_owned(), signatures, key })
     }
@@ -91,11 +89,8 @@ impl SignedRequest {
     pub fn verify(&self, body: &[u8]) -> Result<&Arc<Key>, Unsigned> {
         // A request that names no key takes as long.
         let secret = self.key.as_deref().and_then(Key::secret).unwrap_or(&[0; 32]);
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(|_| Unsigned::Wrong)?;
-        for part in [self.id.as_bytes(), b".", self.timestamp.as_bytes(), b".", body] {
-            mac.update(part);
-        }
-        let wanted: [u8; 32] = mac.finalize().into_bytes().into();
+        let parts = [self.id.as_bytes(), b".", self.timestamp.as_bytes(), b".", body];
+        let wanted = hmac_sha256(secret, &parts);
         let right = self.signatures.iter().fold(false, |right, one| right | bool::from(one.ct_eq(&wanted)));
         self.key.as_ref().filter(|_| right).ok_or(Unsigned::Wrong)
     }
@@ -103,8 +98,7 @@ impl SignedRequest {
     /// What names this request among those of all keys: 32 hexadecimal digits, the same whenever it is sent again.
     pub fn identity(&self, key: &Key) -> String {
         // Neither part holds a space.
-        let hash = Sha256::digest(format!("{} {}", key.name, self.id));
-        hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&sha256(format!("{} {}", key.name, self.id))[..16])
     }
 }
 
@@ -167,7 +161,7 @@ mod tests {
 
     #[test]
     fn eight_signatures_are_read_and_no_more() {
-        let wrong = format!("v1,{} ", STANDARD.encode([7; 32]));
+        let wrong = format!("v1,{} ", BASE64.encode(&[7; 32]));
         let eighth =
             SignedRequest::read(ours(), ID, "1614265330", &(wrong.repeat(7) + SIGNATURE), NOW).unwrap();
         assert_eq!((eighth.signatures.len(), verify(&eighth, BODY)), (8, Ok(())));
@@ -179,9 +173,8 @@ mod tests {
     /// Whoever knows the secret of "no key" must not be taken for anybody.
     #[test]
     fn a_request_that_names_no_key_is_wrong_however_it_is_signed() {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&[0; 32]).unwrap();
-        mac.update(format!("{ID}.1614265330.{{}}").as_bytes());
-        let signature = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
+        let signed = format!("{ID}.1614265330.{{}}");
+        let signature = format!("v1,{}", BASE64.encode(&hmac_sha256(&[0; 32], &[signed.as_bytes()])));
         let read = SignedRequest::read(None, ID, "1614265330", &signature, NOW).unwrap();
         assert_eq!(verify(&read, b"{}"), Err(Unsigned::Wrong));
     }

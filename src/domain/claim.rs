@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::drop::{MAX_TOTAL, Phase};
 use super::gift::{Value, display_text, read_person};
@@ -97,19 +96,13 @@ impl Claim {
             true => serde_json::json!([id, name, avatar, true]),
         };
         let later = self.pay == Pay::Later;
-        cut(&serde_json::json!([person, self.count, later, self.message]).to_string())
+        Fingerprint::of(&serde_json::json!([person, self.count, later, self.message]).to_string())
     }
 }
 
 /// A user's id in 32 characters that can stand in any text: equal for equal ids only.
 pub fn user_digest(user: &str) -> Fingerprint {
-    cut(user)
-}
-
-fn cut(text: &str) -> Fingerprint {
-    let mut cut = [0; 16];
-    cut.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
-    Fingerprint(cut)
+    Fingerprint::of(user)
 }
 
 /// A claim's id, unique in its drop. The ids that a viewer chooses are in a namespace of that viewer: nobody can take an

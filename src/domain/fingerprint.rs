@@ -3,7 +3,8 @@
 use std::fmt;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
-use sha2::{Digest, Sha256};
+
+use super::hashing::sha256;
 
 /// The two hexadecimal digits of each byte.
 const PAIRS: [[u8; 2]; 256] = {
@@ -22,9 +23,8 @@ pub struct Fingerprint(pub [u8; 16]);
 impl Fingerprint {
     /// Of a payload that is spelled so.
     pub(super) fn of(spelled: &str) -> Fingerprint {
-        let hash = Sha256::digest(spelled);
         let mut cut = [0; 16];
-        cut.copy_from_slice(&hash[..16]);
+        cut.copy_from_slice(&sha256(spelled)[..16]);
         Fingerprint(cut)
     }
 

@@ -1,5 +1,6 @@
 //! A webhook: where a ledger is sent to, as it was set and as it stands (contract section 6).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,9 @@ pub struct HookSpec {
     /// Types of entries that are sent, `gift.*` among them; all when there is none. What was lost is always sent.
     #[serde(default)]
     pub types: Vec<String>,
+    /// Headers of every delivery, by name. The values may be secrets.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
 }
 
 impl HookSpec {
@@ -102,7 +106,7 @@ impl HookSpec {
 }
 
 impl fmt::Debug for HookSpec {
-    /// Without the secret.
+    /// Without its secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HookSpec").field("url", &self.url).finish_non_exhaustive()
     }

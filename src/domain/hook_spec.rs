@@ -1,8 +1,8 @@
 //! Reading the body of a webhook's PUT.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use std::collections::{BTreeMap, BTreeSet};
+
+use data_encoding::BASE64_NOPAD;
 use serde_json::value::RawValue;
 use url::{Host, Url};
 
@@ -22,14 +22,38 @@ const BATCH_MS: u64 = 60_000;
 /// The longest `max_age_ms`, in milliseconds.
 const MAX_AGE_MS: u64 = super::limits::WEEK_MS;
 
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// Headers of a webhook's own at most.
+const HEADERS_MAX: usize = 8;
+
+/// Bytes of their names and values together at most.
+const HEADERS_BYTES: usize = 1_024;
+
+/// Headers that no webhook sets, in small letters; `*` stands for any ending. They belong to HTTP, to the connection or to
+/// Standard Webhooks, or tell a step of a trace.
+const RESERVED: [&str; 17] = [
+    "accept-encoding",
+    "connection",
+    "content-*",
+    "date",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-*",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "webhook-*",
+];
 
 /// The key that a secret spells; none when it is not `whsec_` and base64 of 24 to 64 bytes.
 pub fn secret_key(secret: &str) -> Option<Vec<u8>> {
-    let key = BASE64.decode(secret.strip_prefix(PREFIX)?).ok()?;
+    let unpadded = secret.strip_prefix(PREFIX)?.trim_end_matches('=');
+    let key = BASE64_NOPAD.decode(unpadded.as_bytes()).ok()?;
     (24..=64).contains(&key.len()).then_some(key)
 }
 
@@ -85,6 +109,10 @@ impl HookSpec {
             Some(f) => read_types(&f, faults),
             None => Some(Vec::new()),
         };
+        let headers = match body.take("headers") {
+            Some(f) => read_headers(&f, faults),
+            None => Some(BTreeMap::new()),
+        };
         body.close(faults);
         Some(HookSpec {
             url: url?,
@@ -94,6 +122,7 @@ impl HookSpec {
             max_age_ms: max_age_ms?,
             delivery: delivery?,
             types: types?,
+            headers: headers?,
         })
     }
 
@@ -133,6 +162,45 @@ fn read_types(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Vec<String>>
     Some(types)
 }
 
+fn read_headers(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<BTreeMap<String, String>> {
+    let headers: Option<BTreeMap<String, String>> = serde_json::from_str(field.raw).ok();
+    let headers = headers
+        .ok_or("must be an object of names and texts, such as {\"Authorization\":\"Bearer …\"}".into());
+    let headers = headers.and_then(|headers| match fault_of_headers(&headers) {
+        Some(why) => Err(why),
+        None => Ok(headers),
+    });
+    headers.map_err(|why| field.wrong(faults, why)).ok()
+}
+
+/// What is wrong with headers to send. No value is repeated: it may be a secret.
+fn fault_of_headers(headers: &BTreeMap<String, String>) -> Option<String> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if headers.len() > HEADERS_MAX || bytes > HEADERS_BYTES {
+        return Some(format!(
+            "must have at most {HEADERS_MAX} names, and {HEADERS_BYTES} bytes with their values"
+        ));
+    }
+    let names: BTreeSet<String> = headers.keys().map(|name| name.to_ascii_lowercase()).collect();
+    if names.len() < headers.len() {
+        return Some("must have no name twice: of headers, capital letters make no difference".into());
+    }
+    let is_taken = |name: &&String| {
+        RESERVED.iter().any(|it| it.strip_suffix('*').map_or(it == name, |start| name.starts_with(start)))
+    };
+    if let Some(name) = names.iter().find(is_taken) {
+        return Some(format!("must not have {name:?}: HTTP, Standard Webhooks or a trace sets it"));
+    }
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if !names.iter().all(|name| !name.is_empty() && name.bytes().all(is_token)) {
+        return Some("must have names of letters, digits and !#$%&'*+-.^_`|~ only".into());
+    }
+    let is_legal =
+        |value: &&String| value.trim() == *value && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let wrong = headers.iter().find(|(_, value)| !is_legal(value));
+    wrong.map(|(name, _)| format!("the value of {name:?} must be visible ASCII, with spaces inside only"))
+}
+
 /// What is wrong with an address to send to.
 fn fault_of_url(text: &str) -> Option<&'static str> {
     if text.len() > URL_BYTES {
@@ -168,6 +236,7 @@ fn authority(rest: &str) -> &str {
 mod tests {
     use super::*;
     use crate::domain::json::syntax;
+    use data_encoding::BASE64;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -213,6 +282,15 @@ mod tests {
     }
 
     #[test]
+    fn headers_are_kept_as_they_are_sent() {
+        let headers = json!({"Authorization": "Bearer a b", "X-Room": "7".repeat(987), "x-empty": ""});
+        let spec = parse(&with("headers", headers.clone())).unwrap();
+        assert_eq!(json!(spec.headers), headers);
+        assert!(!format!("{spec:?}").contains("Bearer"), "{spec:?}");
+        assert_eq!(parse(&body()).unwrap().headers, BTreeMap::new());
+    }
+
+    #[test]
     fn every_fault_is_named() {
         assert_eq!(pointers(&json!([])), [""]);
         assert_eq!(pointers(&json!({})), ["/url", "/secret"]);
@@ -235,6 +313,24 @@ mod tests {
             ("types", json!(["*"])),
             ("types", json!(["present.*"])),
             ("state", json!("active")),
+            ("headers", json!("Authorization: Bearer x")),
+            ("headers", json!(["Authorization"])),
+            ("headers", json!(null)),
+            ("headers", json!({"X-Room": 7})),
+            ("headers", json!({"": "7"})),
+            ("headers", json!({"X Room": "7"})),
+            ("headers", json!({"X-Röm": "7"})),
+            ("headers", json!({"X-Room": "7", "x-room": "8"})),
+            ("headers", json!({"X-Room": "a\r\nX-Other: b"})),
+            ("headers", json!({"X-Room": " 7"})),
+            ("headers", json!({"X-Room": "sieben ☃"})),
+            ("headers", json!({"HOST": "other.example"})),
+            ("headers", json!({"Content-Type": "text/plain"})),
+            ("headers", json!({"Webhook-Signature": "v1,x"})),
+            ("headers", json!({"Proxy-Authorization": "x"})),
+            ("headers", json!({"TE": "trailers"})),
+            ("headers", json!({"X-Room": "7".repeat(1_019)})),
+            ("headers", Value::Object((0..9).map(|n| (format!("X-{n}"), json!("7"))).collect())),
         ] {
             assert_eq!(pointers(&with(name, value.clone())), [format!("/{name}")], "{name} {value}");
         }
@@ -299,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_base64_of_24_to_64_bytes_with_or_without_padding() {
-        let of = |n: usize| format!("whsec_{}", BASE64.encode(vec![0xfb; n]));
+        let of = |n: usize| format!("whsec_{}", BASE64.encode(&vec![0xfb; n]));
         for n in [24, 25, 26, 63, 64] {
             for secret in [of(n), of(n).trim_end_matches('=').to_owned()] {
                 assert_eq!(secret_key(&secret), Some(vec![0xfb; n]), "{secret}");

@@ -18,6 +18,7 @@ pub mod due;
 pub mod event;
 mod fingerprint;
 pub mod gift;
+pub mod hashing;
 pub mod hook;
 pub mod hook_spec;
 pub mod ids;

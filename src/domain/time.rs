@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use jiff::Timestamp;
+use jiff::tz::Offset;
 
 /// An instant: milliseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -15,8 +15,7 @@ impl Millis {
 
     /// The system clock's reading. For loops and request edges only: everything below takes `now`.
     pub fn now() -> Self {
-        let now = OffsetDateTime::now_utc();
-        Millis((now.unix_timestamp_nanos() / 1_000_000) as i64 + set_by_a_test())
+        Millis(Timestamp::now().as_millisecond() + set_by_a_test())
     }
 
     /// This instant moved by `ms`, held inside what RFC 3339 can spell.
@@ -32,10 +31,20 @@ impl Millis {
 
     /// Reads an RFC 3339 time in any offset; finer than a millisecond is cut off.
     pub fn parse(text: &str) -> Option<Self> {
-        let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-        let ms = at.unix_timestamp_nanos().div_euclid(1_000_000);
-        i64::try_from(ms).ok().map(Millis)
+        let at: Timestamp = is_rfc_3339(text).then(|| text.parse().ok())??;
+        // Towards the past, also before 1970.
+        Some(Millis(at.as_microsecond().div_euclid(1_000)))
     }
+}
+
+/// Whether `text` has the separators of RFC 3339: the parser reads more of ISO 8601 than that.
+fn is_rfc_3339(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let [_, _, _, _, b'-', _, _, b'-', _, _, b'T' | b't', _, _, b':', _, _, b':', _, _, .., _] = bytes else {
+        return false;
+    };
+    let offset = matches!(bytes, [.., b'Z' | b'z'] | [.., b'+' | b'-', _, _, b':', _, _]);
+    offset && !text.contains([',', '['])
 }
 
 impl serde::Serialize for Millis {
@@ -54,19 +63,17 @@ impl<'de> serde::Deserialize<'de> for Millis {
 
 impl fmt::Display for Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secs = self.0.div_euclid(1000);
-        let ms = self.0.rem_euclid(1000);
-        let at = OffsetDateTime::from_unix_timestamp(secs).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let at = Offset::UTC.to_datetime(Timestamp::from_millisecond(self.0).unwrap_or_default());
         write!(
             f,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
             at.year(),
-            u8::from(at.month()),
+            at.month(),
             at.day(),
             at.hour(),
             at.minute(),
             at.second(),
-            ms
+            at.millisecond()
         )
     }
 }
@@ -103,7 +110,24 @@ mod tests {
     fn any_offset_is_read_and_anything_else_is_not() {
         let noon = Millis::parse("2026-11-20T12:00:00Z").unwrap();
         assert_eq!(Millis::parse("2026-11-20T20:00:00.000999+08:00"), Some(noon));
-        for bad in ["", "2026-11-20", "2026-11-20T12:00:00", "2026-13-01T00:00:00Z", "now"] {
+        let before_1970 = Millis::parse("1969-12-31t23:59:59.9999z");
+        assert_eq!(before_1970, Some(Millis(-1)));
+        let bad = [
+            "",
+            "now",
+            "2026-11-20",
+            "2026-11-20T12:00:00",
+            "2026-13-01T00:00:00Z",
+            // Of ISO 8601, and not of RFC 3339.
+            "2026-11-20 12:00:00Z",
+            "20261120T120000Z",
+            "2026-11-20T12:00Z",
+            "2026-11-20T12:00:00,5Z",
+            "2026-11-20T12:00:00+08",
+            "2026-11-20T12:00:00+08:00[Asia/Shanghai]",
+            "+002026-11-20T12:00:00Z",
+        ];
+        for bad in bad {
             assert_eq!(Millis::parse(bad), None, "{bad}");
         }
     }

@@ -12,9 +12,12 @@
 //!
 //! Which webhook has something to send in which feed, and whose turn it is to send it.
 
+use std::sync::Arc;
+
 use super::operation::operation;
 use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
+use crate::domain::signature::SigningKey;
 use crate::domain::story::{EntryState, GiftMemory};
 use crate::domain::{
     Ask, Cursor, DeadLetter, Entry, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis,
@@ -217,6 +220,12 @@ operation!(ReadWebhook -> Option<Hook>, Hooks, store);
 pub struct ListWebhooks;
 
 operation!(ListWebhooks -> Vec<(HookKey, Hook)>, Hooks, store);
+
+/// The key with which this installation signs what it sends to webhooks; made when it is asked for first.
+#[derive(Clone, Debug)]
+pub struct ReadSigningKey;
+
+operation!(ReadSigningKey -> Arc<SigningKey>, Hooks, store);
 
 /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
 /// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that

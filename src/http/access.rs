@@ -144,6 +144,7 @@ const TABLE: &[Line] = &[
     ("/openapi.json", &[(GET, Open)]),
     ("/openapi-3.0.json", &[(GET, Open)]),
     ("/asyncapi.yaml", &[(GET, Open)]),
+    ("/.well-known/jwks.json", &[(GET, Open)]),
     ("/docs", &[(GET, Page)]),
     ("/docs/protocol", &[(GET, Page)]),
     ("/static/docs.js", &[(GET, Open)]),

@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "only described, never built")]
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
@@ -381,6 +383,10 @@ pub struct WebhookSpec {
     /// Types of entries that are sent, gift.* and the like among them; all when absent. ledger.lost is always sent.
     #[schema(min_items = 1, max_items = 20, example = json!(["gift.*", "drop.sold"]))]
     types: Option<Vec<String>>,
+    /// Headers of every delivery, by name: at most 8, and 1024 bytes with their values, which are visible ASCII. None that
+    /// belong to HTTP, the connection, Standard Webhooks or a trace. GET shows *** in the place of their values.
+    #[schema(example = json!({"Authorization": "Bearer 0123456789"}))]
+    headers: Option<BTreeMap<String, String>>,
 }
 
 /// What is to be sent again: `{}` is everything. Ids and a range are not given together.

@@ -188,6 +188,7 @@ fn route_of(path: &str) -> Route {
         (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
         (Some("v1"), Some("ws"), None) => Route::Many,
         (Some("in"), Some(_), None) => Route::In,
+        (Some(".well-known"), Some("jwks.json"), None) => Route::Webhooks,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
         (Some("" | "admin" | "docs" | "openapi.json" | "openapi-3.0.json" | "asyncapi.yaml"), None, _) => {
             Route::Pages

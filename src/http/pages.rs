@@ -6,13 +6,13 @@ use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTEN
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use askama::Template;
 use data_encoding::HEXLOWER;
-use sha2::{Digest, Sha256};
 
 use super::door::Head;
 use super::problem::ApiError;
 use super::resource::{Routes, read, resource};
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
+use crate::domain::hashing::sha256;
 
 use words::Words;
 
@@ -102,7 +102,7 @@ static FILES: LazyLock<Vec<File>> = files! {
 
 /// The first 64 bits of a hash of `text`, in hexadecimal.
 pub(super) fn hash(text: &str) -> String {
-    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8])
+    HEXLOWER.encode(&sha256(text)[..8])
 }
 
 #[derive(Template)]

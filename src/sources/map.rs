@@ -1,13 +1,11 @@
 //! From an event to a gift, as the JSON text that a producer would post.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
-
 use super::amount::Decimal;
 use super::body::Node;
 use super::preset::{EventRule, Place, Unit};
 use super::{Headers, Owner, Refusal, Settings, condition};
 use crate::domain::gift::GiftKind;
+use crate::domain::hashing::{hmac_sha256, sha256};
 use crate::domain::json::{self, push_string};
 use crate::domain::{Gift, GiftId, Value, currency, text};
 
@@ -67,8 +65,7 @@ fn id_of(owner: Owner<'_>, event: &str) -> Result<GiftId, Refusal> {
     if let Ok(id) = plain.parse() {
         return Ok(id);
     }
-    let hash = Sha256::digest(plain.as_bytes());
-    let hashed = format!(":{}", hex(&hash[..24]));
+    let hashed = format!(":{}", hex(&sha256(plain)[..24]));
     hashed.parse().map_err(|rule| Refusal::Unmapped(format!("the id {rule}")))
 }
 
@@ -182,12 +179,8 @@ fn is_address(text: &str) -> bool {
 
 /// 128 bits of the HMAC-SHA256 of `text` with the source's salt, in hexadecimal.
 fn salted(owner: Owner<'_>, purpose: &str, text: &str) -> String {
-    // An HMAC has no length of key that it refuses.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(owner.salt.as_bytes()) else { return String::new() };
-    mac.update(purpose.as_bytes());
-    mac.update(b":");
-    mac.update(text.as_bytes());
-    hex(&mac.finalize().into_bytes()[..16])
+    let parts = [purpose.as_bytes(), b":", text.as_bytes()];
+    hex(&hmac_sha256(owner.salt.as_bytes(), &parts)[..16])
 }
 
 /// What the gift is worth, in the currency's smallest units by ISO 4217; none when the event has no amount to

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use super::{Event, Headers, Owner, Refusal, Settings, receive};
+use crate::domain::hashing::hmac_sha256;
 use crate::domain::{Gift, Millis, json as domain_json};
 
 pub const KOFI: &str = include_str!("../../tests/samples/kofi.json");
@@ -15,6 +14,7 @@ pub const STRIPE_REFUND: &str = include_str!("../../tests/samples/stripe-refund.
 pub const COFFEE: &str = include_str!("../../tests/samples/buymeacoffee.json");
 pub const GITHUB: &str = include_str!("../../tests/samples/github-sponsors.json");
 pub const CHEER: &str = include_str!("../../tests/samples/twitch-cheer.json");
+pub const BITS: &str = include_str!("../../tests/samples/twitch-bits.json");
 pub const GIFT_SUBS: &str = include_str!("../../tests/samples/twitch-gift-subs.json");
 
 /// 2026-11-20T12:29:43Z
@@ -42,9 +42,7 @@ pub fn preset(name: &str, credential: &str) -> Settings {
 }
 
 pub fn hex_hmac(key: &[u8], parts: &[&[u8]]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
-    parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect()
+    data_encoding::HEXLOWER.encode(&hmac_sha256(key, parts))
 }
 
 /// The headers of one delivery.

@@ -72,11 +72,17 @@ fn each_sample_is_the_gift_that_the_platform_means() {
     assert_eq!((tip.id.as_str(), tip.user.id.as_str()), ("shop:m-1", "twitch:1234"));
     assert_eq!((tip.user.name.as_str(), tip.value), ("Cool_User", value(1_000, "bits")));
     assert_eq!(tip.message.as_deref(), Some("pogchamp 1000"));
+
+    let tip = gift(twitch(BITS));
+    assert_eq!((tip.id.as_str(), tip.user.id.as_str()), ("shop:m-1", "twitch:1234"));
+    assert_eq!((tip.user.name.as_str(), tip.value), ("Cool_User", value(300, "bits")));
+    assert_eq!(tip.message.as_deref(), Some("party"));
+    assert_eq!(gift(twitch(&with(BITS, "/event/message", json!(null)))).message, None);
 }
 
 #[test]
 fn nothing_of_a_delivery_but_what_is_mapped_gets_into_a_gift() {
-    for read in [kofi(KOFI), stripe(STRIPE), coffee(COFFEE), github(GITHUB), twitch(CHEER)] {
+    for read in [kofi(KOFI), stripe(STRIPE), coffee(COFFEE), github(GITHUB), twitch(CHEER), twitch(BITS)] {
         let Ok(Event::Gift { gift, post }) = read else { panic!("{read:?}") };
         for secret in ["mail.example", "@", "Harbour", "Mill Road", "4000-001", "75320", "token", SECRET] {
             assert!(!post.contains(secret) && !format!("{gift:?}").contains(secret), "{secret} in {post}");
@@ -419,6 +425,7 @@ fn a_sample_needs_no_signature_and_no_form() {
         ("buymeacoffee", COFFEE.to_owned()),
         ("github-sponsors", GITHUB.to_owned()),
         ("twitch", CHEER.to_owned()),
+        ("twitch", BITS.to_owned()),
     ] {
         let settings = Settings::of_preset(name).unwrap();
         assert!(matches!(sample(&settings, owner, body.as_bytes()), Ok(Event::Gift { .. })), "{name}");

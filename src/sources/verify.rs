@@ -1,16 +1,13 @@
 //! Who sent a delivery: signatures over the raw body and tokens inside it, compared in constant time.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use data_encoding::HEXLOWER_PERMISSIVE;
-use hmac::{Hmac, KeyInit, Mac};
+use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::body::Node;
 use super::{Event, Refusal};
 use crate::domain::Millis;
+use crate::domain::hashing::{hmac_sha256, sha256};
 use crate::domain::hook_spec::secret_key;
 
 /// How far a signed time may be from now, in milliseconds: Stripe and Standard Webhooks.
@@ -96,7 +93,7 @@ pub fn check(
                 sent.ok_or_else(|| refused(format!("the header {name} does not begin with {prefix}")))?;
             let decoded = match encoding {
                 Encoding::Hex => unhex(sent),
-                Encoding::Base64 => STANDARD.decode(sent).ok(),
+                Encoding::Base64 => BASE64.decode(sent.as_bytes()).ok(),
             };
             fits(credential.as_bytes(), &[body], &[decoded])
         }
@@ -110,7 +107,7 @@ pub fn check(
                 return Err(refused("the source's secret is not whsec_ and base64; set it again"));
             };
             let signatures = sent.split(' ').filter_map(|one| one.strip_prefix("v1,"));
-            let signatures: Vec<_> = signatures.map(|one| STANDARD.decode(one).ok()).collect();
+            let signatures: Vec<_> = signatures.map(|one| BASE64.decode(one.as_bytes()).ok()).collect();
             fits(&key, &[id.as_bytes(), b".", time.as_bytes(), b".", body], &signatures)
         }
         Scheme::Stripe => {
@@ -147,7 +144,7 @@ pub fn check_token(pointer: &str, credential: &str, root: Node<'_>) -> Result<()
         return Err(refused(format!("the body holds no token at {pointer}")));
     };
     // Hashes have one length, so the time tells nothing of the token's.
-    let same = Sha256::digest(sent.as_bytes()).ct_eq(&Sha256::digest(credential.as_bytes()));
+    let same = sha256(sent).ct_eq(&sha256(credential));
     match bool::from(same) {
         true => Ok(()),
         false => Err(refused("the token is not this source's; copy it from the platform again")),
@@ -184,13 +181,9 @@ pub fn twitch_handshake(headers: &dyn Headers, root: Node<'_>) -> Result<Option<
 
 /// Whether any of `signatures` is the HMAC-SHA256 of `parts`, one after the other.
 fn fits(key: &[u8], parts: &[&[u8]], signatures: &[Option<Vec<u8>>]) -> Result<(), Refusal> {
-    let mac = Hmac::<Sha256>::new_from_slice(key).ok().map(|mut mac| {
-        parts.iter().for_each(|part| mac.update(part));
-        mac
-    });
-    let good = |signature: &Option<Vec<u8>>| match (&mac, signature) {
-        (Some(mac), Some(signature)) => mac.clone().verify_slice(signature).is_ok(),
-        _ => false,
+    let wanted = hmac_sha256(key, parts);
+    let good = |signature: &Option<Vec<u8>>| {
+        signature.as_ref().is_some_and(|signature| signature[..].ct_eq(&wanted).into())
     };
     // All of them are looked at, whichever fits.
     match signatures.iter().filter(|signature| good(signature)).count() {

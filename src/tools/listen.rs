@@ -20,7 +20,8 @@ use super::dice::Dice;
 use super::gateway::{Attempt, Claimed, Gateway, GatewayOptions, parse_url};
 use crate::console::complain;
 use crate::domain::hook_spec::secret_key;
-use crate::domain::{FeedId, GroupId, Millis, signature, text};
+use crate::domain::signature::{Signers, batch_name};
+use crate::domain::{FeedId, GroupId, Millis, text};
 use crate::outbound::root_cause;
 
 /// How long a claim waits for entries. Below what the gateway's client waits for an answer.
@@ -334,7 +335,7 @@ impl Target {
 
     /// Posts these entries until the program is there; the error is why it refuses them.
     async fn deliver(&self, feed: &FeedId, entries: &[Box<RawValue>]) -> Result<(), String> {
-        let id = signature::batch_name();
+        let id = batch_name();
         let all: Vec<&str> = entries.iter().map(|entry| entry.get()).collect();
         let body = format!(
             "{{\"type\":\"entries\",\"feed\":\"{feed}\",\"batch\":\"{id}\",\"entries\":[{}]}}",
@@ -365,7 +366,8 @@ impl Target {
 
     async fn post(&self, id: &str, body: String) -> Result<StatusCode, String> {
         let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
-        for (name, value) in signature::headers(&[&self.secret], id, Millis::now(), body.as_bytes()) {
+        let signers = Signers { secrets: &[&self.secret], key: None };
+        for (name, value) in signers.headers(id, Millis::now(), body.as_bytes()) {
             request = request.header(name, value);
         }
         let request = request.body(body);
@@ -374,10 +376,9 @@ impl Target {
 }
 
 fn fresh_secret() -> io::Result<String> {
-    use base64::Engine as _;
     let mut key = [0; 24];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
-    Ok(format!("whsec_{}", base64::engine::general_purpose::STANDARD.encode(key)))
+    Ok(format!("whsec_{}", data_encoding::BASE64.encode(&key)))
 }
 
 /// Standard output, on a thread of its own: a pipe that nobody reads must not keep the listener from stopping.

@@ -1,7 +1,6 @@
 //! What a token says, read strictly: a claim of a wrong type, or one that stands there twice, makes it bad.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use jsonwebtoken::Algorithm;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -107,5 +106,5 @@ impl Head {
 
 /// One part of a token.
 pub(super) fn read<T: DeserializeOwned>(part: &str) -> Option<T> {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+    serde_json::from_slice(&BASE64URL_NOPAD.decode(part.as_bytes()).ok()?).ok()
 }

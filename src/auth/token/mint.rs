@@ -1,7 +1,6 @@
 //! Making tokens, for `tipcast token new` and tests: what signs them in earnest is the operator's own site.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
 use serde_json::{Value, json};
 
@@ -53,7 +52,7 @@ impl Minter {
 
     /// Signs these texts as they stand.
     pub fn sign_parts(&self, head: &str, claims: &str) -> Result<String, String> {
-        let encode = |part: &str| URL_SAFE_NO_PAD.encode(part);
+        let encode = |part: &str| BASE64URL_NOPAD.encode(part.as_bytes());
         let signed = format!("{}.{}", encode(head), encode(claims));
         let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &self.key, self.algorithm);
         Ok(format!("{signed}.{}", signature.map_err(|_| "the key cannot sign")?))

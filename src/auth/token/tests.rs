@@ -1,7 +1,6 @@
 //! Tokens that are good, and every known way to make a bad one look good.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use super::mint::Minter;
@@ -42,7 +41,7 @@ fn signed(changed: Value) -> String {
 }
 
 fn part(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(text)
+    BASE64URL_NOPAD.encode(text.as_ref())
 }
 
 #[test]

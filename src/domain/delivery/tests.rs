@@ -35,6 +35,7 @@ fn spec(batch_max: u64, batch_ms: u64) -> HookSpec {
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use sha2::{Digest, Sha256};
+
+use crate::domain::hashing::sha256;
 
 /// With more names than this they are kept in the order of their hash. Below, a scan gives all of them in one step.
 const SMALL: usize = 512;
@@ -25,8 +26,7 @@ pub type Named<'a, V> = (&'a Arc<[u8]>, &'a V);
 
 /// Where a name stands in a scan.
 pub(super) fn place_of(name: &[u8]) -> u64 {
-    let hash = Sha256::digest(name);
-    hash[..6].iter().fold(0, |place, byte| place << 8 | u64::from(*byte))
+    sha256(name)[..6].iter().fold(0, |place, byte| place << 8 | u64::from(*byte))
 }
 
 /// The place at which a scan with this cursor goes on. A cursor is a place plus one, since 0 begins a scan and ends it.

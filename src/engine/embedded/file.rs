@@ -11,7 +11,7 @@ use super::wal;
 const APPLICATION_ID: i64 = 0x5469_7043;
 
 /// The form of the tables.
-const FORM: i64 = 116;
+const FORM: i64 = 117;
 
 /// The tables, as SQLite keeps their text. Nothing else may be in the file: a trigger could take away what was acknowledged.
 const TABLES: [&str; 6] = [

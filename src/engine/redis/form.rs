@@ -17,7 +17,7 @@ use crate::engine::store::scripts::{self, Call};
 use crate::engine::store::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
-const FORM: &str = "17";
+const FORM: &str = "18";
 
 /// The mark of servers into which feeds are being moved (`tipcast store move`): no gateway begins on a half of them.
 const MOVING: &str = "moving";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
 
 use super::blocks::BlockBook;
 use super::drops::DropStock;
@@ -23,6 +23,7 @@ use super::reports::groups::Groups;
 use super::reports::hooks::Webhooks;
 use super::reports::index::JobIndex;
 use super::reports::jobs::Jobs;
+use super::reports::signing::Signing;
 use super::requests::Requests;
 use super::reviews::Reviews;
 use super::rounds::Rounds;
@@ -198,7 +199,10 @@ impl Begun {
         if let Err(fault) = attaching.refresh(Millis::now()).await {
             tracing::debug!(why = fault.why, "the webhooks of all feeds are not known yet");
         }
-        let webhooks = Arc::new(Webhooks { runner: runner.clone(), attaching, groups: groups.clone() });
+        let signing =
+            Signing { runner: runner.clone(), attaching: attaching.clone(), known: OnceCell::new() };
+        let webhooks = Webhooks { runner: runner.clone(), attaching, groups: groups.clone(), signing };
+        let webhooks = Arc::new(webhooks);
         let feeds = Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone()));
         Arc::new(Store {
             walks: Walks { runner: runner.clone(), feeds: feeds.clone() },

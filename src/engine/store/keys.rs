@@ -372,12 +372,30 @@ impl Keys {
         ["all", "version"].map(|what| self.shared(Shared::Hooks, part, what))
     }
 
+    /// The key that deliveries are signed with, beside the webhooks of all feeds.
+    pub(super) fn signing_key(&self) -> String {
+        format!("{}{{hooks}}:signing_key", self.prefix)
+    }
+
+    /// A shard's copy of it.
+    pub(super) fn signing_key_copy(&self, part: Part) -> String {
+        self.shared(Shared::Hooks, part, "signing_key")
+    }
+
     /// Everything that lies in one part, whatever it is an index of.
-    pub(super) fn whole_part(&self, part: Part) -> [String; 6] {
+    pub(super) fn whole_part(&self, part: Part) -> [String; 7] {
         let [due, _] = self.index(Shared::Due, part);
         let [jobs, _] = self.index(Shared::Jobs, part);
         let [copy, _] = self.hooks_copy(part);
-        [due, jobs, self.hook_feeds(part), self.letter_feeds(part), self.groups(part), copy]
+        [
+            due,
+            jobs,
+            self.hook_feeds(part),
+            self.letter_feeds(part),
+            self.groups(part),
+            copy,
+            self.signing_key_copy(part),
+        ]
     }
 
     /// `FEED GROUP` of every group.
@@ -431,7 +449,7 @@ pub fn owner(key: &[u8]) -> Owner<'_> {
         (_, b"watching" | b"overlays") => Owner::Fleeting,
         (b"presence", node) if node.starts_with(b"node:") => Owner::Fleeting,
         (b"blocks", b"all" | b"walks")
-        | (b"hooks", b"all" | b"version" | b"feeds" | b"letters")
+        | (b"hooks", b"all" | b"version" | b"feeds" | b"letters" | b"signing_key")
         | (b"reports", b"groups")
         | (b"viewers", b"revoked" | b"revoked_order" | b"revoked_ends" | b"revoked_head") => {
             Owner::Shared(tag)
@@ -513,6 +531,6 @@ mod tests {
             assert_eq!(part.to_string().parse(), Ok(part));
         }
         let distinct: std::collections::HashSet<_> = keys.whole_part(Part::Slot(7)).into();
-        assert_eq!(distinct.len(), 6);
+        assert_eq!(distinct.len(), 7);
     }
 }

@@ -97,8 +97,10 @@ impl Rehoming {
                 }
                 self.move_part(Part::Slot(*slot)).await?;
                 if Some(*slot) != home {
-                    let copy = self.runner.keys.hooks_copy(Part::Slot(*slot));
-                    let _: u64 = self.runner.get(&copy[0], redis::cmd("DEL").arg(&copy)).await?;
+                    let (keys, part) = (&self.runner.keys, Part::Slot(*slot));
+                    let [all, version] = keys.hooks_copy(part);
+                    let copies = [all, version, keys.signing_key_copy(part)];
+                    let _: u64 = self.runner.get(&copies[0], redis::cmd("DEL").arg(&copies)).await?;
                 }
             }
         }

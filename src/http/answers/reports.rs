@@ -1,5 +1,7 @@
 //! Answers about groups, webhooks, dead letters, and the overview of all of them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -80,6 +82,9 @@ pub enum WebhookState {
     Disabled,
 }
 
+/// What is shown in the place of a header's value.
+const HIDDEN: &str = "***";
+
 /// A webhook as it stands. Its secret is never shown.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -97,6 +102,10 @@ pub struct Webhook {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schema(required = false))]
     types: Vec<String>,
+    /// Its own headers. No value is shown.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, schema(required = false, value_type = BTreeMap<String, String>, example = json!({"Authorization": "***"})))]
+    headers: BTreeMap<String, &'static str>,
     state: WebhookState,
     /// What went wrong last, until a delivery works; else null.
     #[cfg_attr(test, schema(required))]
@@ -116,7 +125,8 @@ impl Webhook {
     /// The webhook of this key.
     pub fn new(key: &HookKey, hook: &Hook) -> Webhook {
         // Taken apart by name, so that a new field is not shown before somebody decides that it may be.
-        let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, types, secret: _ } = &hook.spec;
+        let HookSpec { url, batch_max, batch_ms, max_age_ms, delivery, types, headers, secret: _ } =
+            &hook.spec;
         let error = hook.last_error.as_ref();
         Webhook {
             webhook: key.name.clone(),
@@ -130,6 +140,7 @@ impl Webhook {
                 domain::Delivery::BestEffort => DeliveryMode::BestEffort,
             },
             types: types.clone(),
+            headers: headers.keys().map(|name| (name.clone(), HIDDEN)).collect(),
             state: match hook.state {
                 domain::HookState::Active => WebhookState::Active,
                 domain::HookState::Disabled => WebhookState::Disabled,

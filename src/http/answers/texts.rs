@@ -480,3 +480,29 @@ pub struct Delivery {
     #[schema(min_items = 1, max_items = 1_000)]
     entries: Vec<LedgerEntry>,
 }
+
+/// A JSON Web Key Set (RFC 7517) with the public half of the key of signatures.
+#[derive(ToSchema)]
+pub struct SigningKeys {
+    #[schema(min_items = 1, max_items = 1)]
+    keys: Vec<PublicKey>,
+}
+
+/// An Ed25519 key as RFC 8037 spells it.
+#[derive(ToSchema)]
+pub struct PublicKey {
+    #[schema(pattern = "^OKP$", example = "OKP")]
+    kty: String,
+    #[schema(pattern = "^Ed25519$", example = "Ed25519")]
+    crv: String,
+    #[schema(pattern = "^sig$", example = "sig")]
+    r#use: String,
+    #[schema(pattern = "^EdDSA$", example = "EdDSA")]
+    alg: String,
+    /// The key's thumbprint (RFC 7638).
+    #[schema(example = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k")]
+    kid: String,
+    /// The 32 bytes in URL-safe base64 without padding.
+    #[schema(example = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")]
+    x: String,
+}

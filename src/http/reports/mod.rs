@@ -52,6 +52,7 @@ pub(super) fn configure(cfg: &mut Routes) {
             .route(delete().to(webhooks::delete)),
     );
     cfg.service(resource("/v1/feeds/{feed}/webhooks").route(read().to(webhooks::list)));
+    cfg.service(resource("/.well-known/jwks.json").route(read().to(webhooks::signing_keys)));
     cfg.service(resource("/v1/feeds/{feed}/webhooks/{name}/dead").route(read().to(dead::of_webhook)));
     cfg.service(
         resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(post().to(dead::replay_webhook)),

@@ -1,6 +1,7 @@
 //! Webhooks: setting and showing them. They are sent by `work::reports`.
 
 use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use url::Host;
 
@@ -8,9 +9,12 @@ use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
 use crate::domain::address::is_public;
 use crate::domain::json::fault;
 use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, Millis, Reader, json};
-use crate::engine::{ListReaders, ListWebhooks, ReadWebhook, SwapWebhook, Swapped};
-use crate::http::answers::{Webhook, WebhookList, fresh};
+use crate::engine::{ListReaders, ListWebhooks, ReadSigningKey, ReadWebhook, SwapWebhook, Swapped};
+use crate::http::answers::{self, Webhook, WebhookList, fresh};
 use crate::http::problem::ApiError;
+
+/// How long a receiver keeps the key of signatures. It never changes, unless a store is lost.
+const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// `PUT /v1/feeds/{feed}/webhooks/{name}`
 pub(super) async fn put(
@@ -115,6 +119,14 @@ pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     Err(ApiError::Overloaded("line of those who change this webhook"))
 }
 
+/// `GET /.well-known/jwks.json`
+pub(super) async fn signing_keys(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+    let key = gate.run(ReadSigningKey).await?;
+    let mut answer = answers::text(StatusCode::OK, key.key_set());
+    answer.headers_mut().insert(CACHE_CONTROL, KEPT);
+    Ok(answer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +135,16 @@ mod tests {
     fn spec(url: &str) -> HookSpec {
         let delivery = Delivery::AtLeastOnce;
         let (url, secret) = (url.to_owned(), "whsec_c2VjcmV0".to_owned());
-        HookSpec { url, secret, batch_max: 1, batch_ms: 2, max_age_ms: 0, delivery, types: vec![] }
+        HookSpec {
+            url,
+            secret,
+            batch_max: 1,
+            batch_ms: 2,
+            max_age_ms: 0,
+            delivery,
+            types: vec![],
+            headers: [("X-Key".into(), "hunter2".into())].into(),
+        }
     }
 
     #[test]
@@ -134,8 +155,9 @@ mod tests {
         hook.last_error = Some(HookFault { at: 1, text: "it said \"no\"".into() });
         hook.failing_since = Some(1);
         let text = serde_json::to_string(&Webhook::new(&key, &hook)).unwrap();
-        assert!(!text.contains("whsec") && !text.contains("secret"), "{text}");
+        assert!(!text.contains("whsec") && !text.contains("secret") && !text.contains("hunter2"), "{text}");
         let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(told["headers"], serde_json::json!({"X-Key": "***"}));
         assert_eq!(
             (&told["feed"], &told["last_error"]),
             (&serde_json::json!("*"), &serde_json::json!("it said \"no\""))

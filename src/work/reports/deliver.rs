@@ -10,9 +10,9 @@ use super::endpoints::{Busy, Endpoints, Trouble};
 use super::sender::{Sender, body};
 use super::slots::Slots;
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
-use crate::domain::signature::batch_name;
+use crate::domain::signature::{Signers, batch_name};
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
-use crate::engine::{Death, Engine, EngineError, OpenJob, Save, SaveJob, Want, Work};
+use crate::engine::{Death, Engine, EngineError, OpenJob, ReadSigningKey, Save, SaveJob, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{DeliveryFate, Label};
 use crate::traces::{Span, Tracer};
@@ -108,6 +108,7 @@ impl Deliverer {
         else {
             return Ok(None);
         };
+        let signing_key = self.engine.run(ReadSigningKey).await?;
         let mut hand = Hand::new(work);
         let mut progress = Progress::read(&hand.work.progress);
         let mut fixed = false;
@@ -152,9 +153,10 @@ impl Deliverer {
             let wanted: Vec<&Entry> = sent.iter().filter(|it| spec.wants(it)).collect();
             let verdict = {
                 let body = body(&job.feed, &batch.id, batch.round, &wanted);
-                let (secrets, now) = (hook.secrets(hand.now()), hand.now());
+                let now = hand.now();
+                let signers = Signers { secrets: &hook.secrets(now), key: Some(&signing_key) };
                 let span = self.span(job, spec, &batch.id, &wanted);
-                self.attempt(&spec.url, &secrets, &batch.id, body, now, span).await
+                self.attempt(spec, signers, &batch.id, body, now, span).await
             };
             let now = hand.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
@@ -203,8 +205,8 @@ impl Deliverer {
 
     async fn attempt(
         &self,
-        url: &str,
-        secrets: &[&str],
+        spec: &HookSpec,
+        signers: Signers<'_>,
         id: &str,
         body: bytes::Bytes,
         now: Millis,
@@ -213,7 +215,7 @@ impl Deliverer {
         let begun = Instant::now();
         self.metrics.webhook_in_flight.inc();
         let trace = span.as_ref().map(Span::trace);
-        let verdict = self.sender.send(url, secrets, id, body, now, trace).await;
+        let verdict = self.sender.send(spec, signers, id, body, now, trace).await;
         self.metrics.webhook_in_flight.dec();
         self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
         let fate = match &verdict {

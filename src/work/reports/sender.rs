@@ -11,8 +11,8 @@ use reqwest::{Client, Response, Url};
 
 use crate::domain::address::is_public;
 use crate::domain::delivery::Verdict;
-use crate::domain::signature;
-use crate::domain::{Entry, FeedId, Millis, Trace, json};
+use crate::domain::signature::Signers;
+use crate::domain::{Entry, FeedId, HookSpec, Millis, Trace, json};
 use crate::outbound;
 
 /// What is read of an answer, so that its connection can be used again. Beyond, the connection is closed.
@@ -67,23 +67,26 @@ impl Sender {
         Ok(Sender { client, allow_private, timeout })
     }
 
-    /// One attempt at `now`, signed with each of `secrets`, as this step of a trace.
+    /// One attempt at `now`, as this step of a trace.
     pub async fn send(
         &self,
-        url: &str,
-        secrets: &[&str],
+        spec: &HookSpec,
+        signers: Signers<'_>,
         id: &str,
         body: Bytes,
         now: Millis,
         trace: Option<Trace>,
     ) -> Verdict {
         let failed = |why: String| Verdict::Failed(why, None);
-        let Ok(url) = Url::parse(url) else { return failed("the URL cannot be read".into()) };
+        let Ok(url) = Url::parse(&spec.url) else { return failed("the URL cannot be read".into()) };
         if let Some(why) = self.forbidden(&url) {
             return failed(why);
         }
         let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json");
-        for (name, value) in signature::headers(secrets, id, now, &body) {
+        for (name, value) in &spec.headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in signers.headers(id, now, &body) {
             request = request.header(name, value);
         }
         request = request.body(body);
@@ -215,6 +218,19 @@ async fn drain(mut answer: Response) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Delivery;
+    use crate::domain::signature::SigningKey;
+
+    async fn send(sender: &Sender, url: &str) -> Verdict {
+        let key = SigningKey::read(&SigningKey::spell(&[7; 32])).unwrap();
+        let (delivery, secret) = (Delivery::AtLeastOnce, String::new());
+        let (types, headers) = (Vec::new(), [].into());
+        let (batch_max, batch_ms, max_age_ms) = (1, 0, 0);
+        let spec =
+            HookSpec { url: url.into(), secret, batch_max, batch_ms, max_age_ms, delivery, types, headers };
+        let signers = Signers { secrets: &[], key: Some(&key) };
+        sender.send(&spec, signers, "m", Bytes::new(), Millis(0), None).await
+    }
 
     #[test]
     fn every_answer_has_its_meaning() {
@@ -248,7 +264,7 @@ mod tests {
     async fn private_addresses_are_not_reached_by_number_or_by_name() {
         let sender = Sender::new(Duration::from_secs(5), false).unwrap();
         for url in ["http://127.0.0.1:9/", "http://[::1]:9/", "http://localhost:9/", "http://0x7f.1:9/"] {
-            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0), None).await;
+            let verdict = send(&sender, url).await;
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(why.contains("no public address"), "{url}: {why}");
         }
@@ -259,7 +275,7 @@ mod tests {
         let sender = Sender::new(Duration::from_secs(20), false).unwrap();
         let mut told = Vec::new();
         for url in ["http://localhost:9/", "http://nobody.invalid:9/"] {
-            let verdict = sender.send(url, &[], "m", Bytes::new(), Millis(0), None).await;
+            let verdict = send(&sender, url).await;
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(!why.contains("127.0.0.1") && !why.contains("::1"), "{why}");
             told.push(why);

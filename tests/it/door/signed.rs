@@ -1,9 +1,5 @@
 //! Requests that are signed with a key that never travels.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use tipcast::config::{Config, KeyTable};
 use tipcast::domain::Millis;
 
@@ -15,6 +11,7 @@ use crate::support::api::Said;
 use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
+use crate::support::receiver;
 
 on_both_stores![
     a_signed_request_is_taken_once_as_it_was_signed_and_its_secret_never_travels,
@@ -30,9 +27,7 @@ fn sign(id: &str, time: i64, body: &str) -> String {
 }
 
 fn sign_with(secret: &str, id: &str, time: i64, body: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(secret).unwrap()).unwrap();
-    mac.update(format!("{id}.{time}.{body}").as_bytes());
-    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    format!("v1,{}", receiver::signature(&format!("whsec_{secret}"), id, &time.to_string(), body))
 }
 
 async fn send(

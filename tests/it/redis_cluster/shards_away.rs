@@ -7,7 +7,7 @@ use serde_json::json;
 use tipcast::domain::{Ask, Claimed, Delivery, Hook, HookKey, HookScope, HookSpec, HookState, Job, Start};
 use tipcast::engine::{
     ClaimDrop, ClaimDue, ClaimEntries, ClaimJobs, DefineDrop, DueDone, Engine, JobDone, OpenJob, Publish,
-    ReadSnapshot, ReadWebhook, RunDue, Save, SaveJob, SwapWebhook, Swapped, Want,
+    ReadSigningKey, ReadSnapshot, ReadWebhook, RunDue, Save, SaveJob, SwapWebhook, Swapped, Want,
 };
 
 use super::*;
@@ -24,6 +24,7 @@ fn webhook(scope: HookScope) -> (HookKey, Hook) {
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     };
     let name = if scope == HookScope::All { "every" } else { "own" };
     (HookKey { scope, name: name.parse().unwrap() }, Hook::new(spec, Millis::now()))
@@ -81,6 +82,7 @@ async fn are_handed(engine: &Engine, wanted: &[(Job, usize)]) {
                 .unwrap()
                 .expect("the webhook is known");
             assert_eq!(hook.state, HookState::Active);
+            engine.run(ReadSigningKey).await.expect("the key of signatures is known");
             let mut next_in_ms = None;
             if let Some(work) =
                 engine.run(OpenJob { job: job.clone(), want: WANT, now: Millis::now() }).await.unwrap()

@@ -58,6 +58,7 @@ fn hook(since: Millis) -> Hook {
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     };
     Hook::new(spec, since)
 }

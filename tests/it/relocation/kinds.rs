@@ -60,8 +60,10 @@ async fn seen(api: &Api) -> Vec<(String, Value)> {
         "/gifts/waits",
     ];
     let mut all = Vec::new();
-    for path in
-        paths.map(|path| format!("/v1/feeds/show{path}")).into_iter().chain(["/v1/feeds/*/blocks".into()])
+    for path in paths
+        .map(|path| format!("/v1/feeds/show{path}"))
+        .into_iter()
+        .chain(["/v1/feeds/*/blocks", "/.well-known/jwks.json"].map(String::from))
     {
         let said = api.get(&path).await;
         let mut value = if said.text.starts_with('{') { said.json() } else { json!(said.text) };

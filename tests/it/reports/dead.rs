@@ -82,7 +82,16 @@ pub(super) async fn with_dead_of(scope: HookScope, feeds: &[&str]) -> Backing {
     let key = HookKey { scope, name: "w".parse().unwrap() };
     let (delivery, max_age_ms) = (Delivery::AtLeastOnce, 0);
     let (url, secret) = (NOWHERE.to_owned(), SECRET.to_owned());
-    let spec = HookSpec { url, secret, batch_max: 1, batch_ms: 0, max_age_ms, delivery, types: vec![] };
+    let spec = HookSpec {
+        url,
+        secret,
+        batch_max: 1,
+        batch_ms: 0,
+        max_age_ms,
+        delivery,
+        types: vec![],
+        headers: [].into(),
+    };
     let hook = Hook::new(spec, Millis::now());
     assert_eq!(
         engine.run(SwapWebhook { key: key.clone(), was: None, to: Some(hook), now: Millis::now() }).await,

@@ -3,12 +3,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use crate::support::TestApp;
 use crate::support::api::{Api, Said};
+use crate::support::receiver::hmac;
 
 mod api;
 mod deliveries;
@@ -54,9 +53,7 @@ async fn deliver(app: &Api, path: &str, headers: Headers, body: &str) -> Said {
 }
 
 fn hex_hmac(parts: &[&[u8]]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect()
+    data_encoding::HEXLOWER.encode(&hmac(SECRET.as_bytes(), &parts.concat()))
 }
 
 fn now() -> u64 {

@@ -56,6 +56,7 @@ pub fn spec() -> HookSpec {
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     }
 }
 

@@ -5,11 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
+use data_encoding::BASE64;
 use serde_json::Value;
-use sha2::Sha256;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -47,10 +44,8 @@ pub struct Delivery {
     pub timestamp: String,
     /// The signatures, without `v1,`.
     pub signatures: Vec<String>,
-    /// `traceparent`, if it came.
-    pub traceparent: Option<String>,
-    /// `tracestate`, if it came.
-    pub tracestate: Option<String>,
+    /// Its headers, by their names in small letters.
+    pub headers: HashMap<String, String>,
     /// The body as it came.
     pub body: String,
     /// The body read.
@@ -166,10 +161,14 @@ impl Receiver {
 
 /// What a signature must be: computed here on its own.
 pub fn signature(secret: &str, id: &str, timestamp: &str, body: &str) -> String {
-    let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
-    mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
-    STANDARD.encode(mac.finalize().into_bytes())
+    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
+    BASE64.encode(&hmac(&key, format!("{id}.{timestamp}.{body}").as_bytes()))
+}
+
+/// The HMAC-SHA256 of `message`.
+pub fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key);
+    ring::hmac::sign(&key, message).as_ref().to_vec()
 }
 
 async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
@@ -196,7 +195,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
         let id = headers["webhook-id"].clone();
         let signatures: Vec<String> = headers["webhook-signature"]
             .split(' ')
-            .map(|it| it.strip_prefix("v1,").unwrap().to_owned())
+            .filter_map(|it| it.strip_prefix("v1,").map(str::to_owned))
             .collect();
         assert_eq!(headers["content-type"], "application/json");
         assert_eq!((json["type"].as_str(), json["batch"].as_str()), (Some("entries"), Some(&*id)));
@@ -205,20 +204,8 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) -> Option<()> {
         let lane = format!("{path} {}", json["feed"]);
         let at = Instant::now();
         let timestamp = headers["webhook-timestamp"].clone();
-        let traceparent = headers.get("traceparent").cloned();
-        let tracestate = headers.get("tracestate").cloned();
-        let mut delivery = Delivery {
-            id,
-            timestamp,
-            path,
-            signatures,
-            traceparent,
-            tracestate,
-            body,
-            json,
-            at,
-            accepted: false,
-        };
+        let mut delivery =
+            Delivery { id, timestamp, path, signatures, headers, body, json, at, accepted: false };
         let reply = {
             let mut state = state.lock().unwrap();
             let reply = (state.judge)(&delivery);

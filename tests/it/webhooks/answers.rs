@@ -4,7 +4,8 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::support::receiver::{Delivery as Came, OK, Reply};
-use tipcast::engine::ReplayDeadLetters;
+use ring::signature::{ED25519, UnparsedPublicKey};
+use tipcast::engine::{ReadSigningKey, ReplayDeadLetters};
 
 on_both![
     what_fails_is_sent_again_as_it_was,
@@ -16,6 +17,7 @@ on_both![
     what_is_too_old_for_best_effort_is_dropped_and_counted,
     private_addresses_are_not_reached_unless_allowed,
     what_never_works_is_disabled,
+    a_delivery_is_signed_by_the_installation_and_has_its_own_headers,
 ];
 
 /// Answers the first deliveries with these, one each, and accepts all that follow.
@@ -192,4 +194,42 @@ async fn what_never_works_is_disabled(store: Store) {
     receiver.answers(|_| OK);
     set(&node.engine, &hook, spec(receiver.url("game"))).await;
     receiver.wait_for_gifts(1).await;
+}
+
+/// Whether `webhook-signature` has one of the only key of this set. Read here on its own.
+fn is_signed_by(key_set: &str, came: &Came) -> bool {
+    let key_set: Value = serde_json::from_str(key_set).unwrap();
+    let public =
+        data_encoding::BASE64URL_NOPAD.decode(key_set["keys"][0]["x"].as_str().unwrap().as_bytes()).unwrap();
+    let signed = [&came.id, ".", &came.timestamp, ".", &came.body].concat();
+    let signatures = came.headers["webhook-signature"].split(' ').filter_map(|it| it.strip_prefix("v1a,"));
+    let signatures: Vec<_> =
+        signatures.map(|it| data_encoding::BASE64.decode(it.as_bytes()).unwrap()).collect();
+    assert_eq!(signatures.len(), 1);
+    UnparsedPublicKey::new(&ED25519, public).verify(signed.as_bytes(), &signatures[0]).is_ok()
+}
+
+async fn a_delivery_is_signed_by_the_installation_and_has_its_own_headers(store: Store) {
+    let (receiver, node) = (Receiver::start().await, Node::on(&store).await);
+    let headers = [("Authorization", "Bearer a b"), ("x-room", "7")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let hook = key("show", "game");
+    set(&node.engine, &hook, HookSpec { headers, ..spec(receiver.url("game")) }).await;
+    node.give("show", &ids("a", 1)).await;
+    receiver.wait_for_gifts(1).await;
+    let first = node.engine.run(ReadSigningKey).await.unwrap().key_set();
+    node.engine.close().await.unwrap();
+    drop(node);
+
+    // Another node, later, has the same key.
+    let node = Node::on(&store).await;
+    node.give("show", &ids("b", 1)).await;
+    receiver.wait_for_gifts(2).await;
+    assert_eq!(node.engine.run(ReadSigningKey).await.unwrap().key_set(), first);
+    for came in receiver.got() {
+        assert_eq!((&*came.headers["authorization"], &*came.headers["x-room"]), ("Bearer a b", "7"));
+        assert!(is_signed_by(&first, &came));
+        let spoiled = Came { body: came.body.replace("show", "shew"), ..came };
+        assert!(!is_signed_by(&first, &spoiled));
+    }
 }

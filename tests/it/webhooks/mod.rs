@@ -10,7 +10,7 @@ mod turns;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tipcast::domain::{
     DeadLetter, Delivery, FeedId, Hook, HookKey, HookScope, HookSpec, HookState, Millis, PolicyPatch,
 };
@@ -133,6 +133,7 @@ fn spec(url: String) -> HookSpec {
         max_age_ms: 0,
         delivery: Delivery::AtLeastOnce,
         types: vec![],
+        headers: Default::default(),
     }
 }
 

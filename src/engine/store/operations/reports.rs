@@ -1,13 +1,17 @@
 //! Operations on ledgers, their readers and webhooks.
 
+use std::sync::Arc;
+
 use super::super::engine::Store;
 use crate::domain::ledger::LedgerPart;
+use crate::domain::signature::SigningKey;
 use crate::domain::story::{EntryState, GiftMemory};
 use crate::domain::{Cursor, DeadLetter, FeedId, GroupView, Hook, HookKey, Reader, Taken};
 use crate::engine::{
     AckEntries, ClaimEntries, ClaimJobs, DeleteGroup, EngineError, JobTurn, ListDeadLetterFeeds,
     ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadEntryState, ReadGift, ReadGroup,
-    ReadLedger, ReadWebhook, ReplayDeadLetters, Run, SaveJob, SeekGroup, SwapWebhook, Swapped, Work,
+    ReadLedger, ReadSigningKey, ReadWebhook, ReplayDeadLetters, Run, SaveJob, SeekGroup, SwapWebhook,
+    Swapped, Work,
 };
 
 impl Run<Store> for ClaimEntries {
@@ -98,6 +102,12 @@ impl Run<Store> for ReadWebhook {
 impl Run<Store> for ListWebhooks {
     async fn run_on(self, store: &Store) -> Result<Vec<(HookKey, Hook)>, EngineError> {
         Ok(store.webhooks.hooks().await?)
+    }
+}
+
+impl Run<Store> for ReadSigningKey {
+    async fn run_on(self, store: &Store) -> Result<Arc<SigningKey>, EngineError> {
+        Ok(store.webhooks.signing.key().await?)
     }
 }
 

@@ -168,7 +168,7 @@ impl Attaching {
     }
 
     /// The shards that keep a copy: none but in a cluster.
-    fn copies(&self) -> Vec<Part> {
+    pub fn copies(&self) -> Vec<Part> {
         let parts = self.runner.parts(Shared::Hooks).into_iter();
         parts.filter(|part| matches!(part, Part::Slot(_))).collect()
     }

@@ -13,6 +13,7 @@ use super::super::tags::random;
 use super::super::wire::Garbled;
 use super::attach::Attaching;
 use super::groups::{Groups, note, noted, noted_everywhere, unnote};
+use super::signing::Signing;
 use super::stored::{read_hook, reader_keys, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
@@ -22,6 +23,7 @@ pub struct Webhooks {
     pub runner: Arc<Runner>,
     pub attaching: Arc<Attaching>,
     pub groups: Arc<Groups>,
+    pub signing: Signing,
 }
 
 /// Whether it may have been disabled before, with entries that wait: not what is told of one that fails.
@@ -135,6 +137,10 @@ impl Webhooks {
             // By the clock that dates entries: by one that is ahead of it, the first of them would be left out.
             let at = self.key_of(&key.scope);
             hook.since += self.runner.store_time(&at, now).await?.0 - now.0;
+        }
+        if to.is_some() {
+            // Made, and copied to every shard, before the first delivery needs it.
+            tidied(self.signing.key().await);
         }
         let was = was.map(|version| version.to_string()).unwrap_or_default();
         let text = to.as_ref().map(stored_hook).transpose()?.unwrap_or_default();
@@ -270,7 +276,7 @@ impl Webhooks {
 /// What a webhook of all feeds leaves on a shard that is away is cleared there when its feeds get to know that it is gone.
 fn tidied<T>(done: Result<T, Fault>) {
     if let Err(fault) = done {
-        tracing::debug!(why = fault.why, "a shard gets the changed webhooks of all feeds later");
+        tracing::debug!(why = fault.why, "a shard gets later what it has of webhooks");
     }
 }
 

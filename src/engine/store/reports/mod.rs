@@ -5,4 +5,5 @@ pub mod groups;
 pub mod hooks;
 pub mod index;
 pub mod jobs;
+pub mod signing;
 mod stored;

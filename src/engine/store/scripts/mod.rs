@@ -212,6 +212,7 @@ script!(REPORT_ATTACH, "report_attach", "ledger/attach", false);
 script!(REPORT_JOB, "report_job", "ledger/job", false);
 script!(HOOKS_SWAP, "hooks_swap", "ledger/hooks_swap", true);
 script!(HOOKS_COPY, "hooks_copy", "ledger/hooks_copy", false);
+script!(SIGNING_KEY, "signing_key", "ledger/signing_key", true);
 
 script!(SOURCE_SWAP, "source_swap", "sources/swap", true);
 script!(SOURCE_NOTE, "source_note", "sources/note", false);
@@ -249,7 +250,7 @@ pub fn named(name: Option<&str>) -> Result<String, String> {
 }
 
 /// Every script there is.
-pub static ALL: [&Script; 51] = [
+pub static ALL: [&Script; 52] = [
     &TOTALS_TICK,
     &TOTALS_RANK,
     &TOTALS_SESSION,
@@ -294,6 +295,7 @@ pub static ALL: [&Script; 51] = [
     &REPORT_JOB,
     &HOOKS_SWAP,
     &HOOKS_COPY,
+    &SIGNING_KEY,
     &SOURCE_SWAP,
     &SOURCE_NOTE,
     &SOURCE_REFUND,

@@ -101,6 +101,7 @@ mod watching;
         reports::put_webhook,
         reports::webhook,
         reports::webhooks,
+        reports::signing_keys,
         reports::delete_webhook,
         reports::webhook_dead,
         reports::webhook_replay,
@@ -357,7 +358,8 @@ fn delivery() -> Value {
         "parameters": [
             header("webhook-id", "The batch's name; the same in a retry"),
             header("webhook-timestamp", "Seconds since 1970 of this attempt"),
-            header("webhook-signature", "v1, and the base64 of HMAC-SHA256 over id.timestamp.body; one for each secret"),
+            header("webhook-signature", "With a space between: v1, and the base64 of HMAC-SHA256 over id.timestamp.body, for each secret; v1a, and that \
+                of an Ed25519 signature, by the key at /.well-known/jwks.json"),
             json!({ "name": "traceparent", "in": "header", "required": false, "schema": { "type": "string" },
                 "description": "W3C Trace Context: this attempt, where the gateway records traces and a gift of the batch was traced" }),
             json!({ "name": "tracestate", "in": "header", "required": false, "schema": { "type": "string", "maxLength": 512 },

@@ -2,7 +2,7 @@
 
 use super::params::{FeedName, GiftIdInPath, GroupName, LedgerQuery, TimeQuery, WebhookName, WebhookScope};
 use super::refusals::{BodyRefusals, Refusals};
-use crate::http::answers::texts::{ClaimedEntries, GiftStory, LedgerPage, LedgerSummary};
+use crate::http::answers::texts::{ClaimedEntries, GiftStory, LedgerPage, LedgerSummary, SigningKeys};
 use crate::http::answers::{
     AckResult, DeadLetterList, Group, GroupList, NackResult, Overview, ReplayResult, SeekResult, Webhook,
     WebhookList,
@@ -281,6 +281,19 @@ pub(super) fn put_webhook() {}
     ),
 )]
 pub(super) fn webhook() {}
+
+/// Read the key of signatures
+///
+/// The public half of the Ed25519 key with which this installation signs deliveries (`v1a`), as a JSON Web Key Set. It is the
+/// same on every node, and stays the same after a restart, a move and an update.
+#[utoipa::path(
+    get,
+    path = "/.well-known/jwks.json",
+    operation_id = "getSigningKeys",
+    tag = "reports",
+    responses((status = 200, description = "The set, of one key", body = SigningKeys)),
+)]
+pub(super) fn signing_keys() {}
 
 /// List webhooks
 #[utoipa::path(

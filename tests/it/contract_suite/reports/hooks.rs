@@ -3,7 +3,7 @@
 use tipcast::domain::{Cursor, Hook, HookFault, HookScope, HookState, Job, Replay};
 use tipcast::engine::{
     Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, ListDeadLetterFeeds, ListWebhooks, OpenJob, READERS_MAX,
-    ReadWebhook, Save, Swapped,
+    ReadSigningKey, ReadWebhook, Save, Swapped,
 };
 
 use crate::support::case::Case;
@@ -21,6 +21,7 @@ on_every_engine![
     a_webhook_that_is_deleted_takes_all_it_has_along,
     a_webhook_of_all_feeds_that_is_deleted_takes_all_it_has_along_everywhere,
     feeds_in_which_a_webhook_of_all_feeds_has_dead_letters_are_listed,
+    an_installation_has_one_key_of_signatures,
 ];
 
 /// Gives up the first entry that waits.
@@ -202,4 +203,9 @@ async fn feeds_in_which_a_webhook_of_all_feeds_has_dead_letters_are_listed(mut t
     bury_first(&mut t, &key).await;
     assert_eq!(t.engine.run(ListDeadLetterFeeds { hook: key.name.clone() }).await.unwrap(), [t.feed.clone()]);
     assert_eq!(t.engine.run(ListDeadLetterFeeds { hook: of_all("other").name }).await.unwrap(), []);
+}
+
+async fn an_installation_has_one_key_of_signatures(t: Case) {
+    let first = t.engine.run(ReadSigningKey).await.unwrap().key_set();
+    assert_eq!(t.engine.run(ReadSigningKey).await.unwrap().key_set(), first);
 }

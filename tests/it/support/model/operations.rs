@@ -1,5 +1,8 @@
 //! The oracle as a store: which rule answers which operation.
 
+use std::sync::Arc;
+
+use tipcast::domain::signature::SigningKey;
 use tipcast::domain::{FeedId, Position};
 use tipcast::engine::test_store::{Asked, TestStore};
 use tipcast::engine::{
@@ -9,10 +12,10 @@ use tipcast::engine::{
     ListDrops, ListGoals, ListHolds, ListReaders, ListReviews, ListRevocations, ListScheduled, ListSources,
     ListWebhooks, LookUpClaim, NackEntries, OpenJob, ProbeFeed, ProbeStore, Publish, PutGoal, ReadChanges,
     ReadEntryState, ReadGroup, ReadHeads, ReadLeaders, ReadLedger, ReadPolicy, ReadPresence, ReadRefund,
-    ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift, ReplayDeadLetters,
-    ReportPresence, RetractGift, RetractRow, RetractUser, ReverseSale, RevokeViewer, RunDue, SaveJob,
-    SeekGroup, SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop, UnblockUser,
-    Wakes, Walk,
+    ReadSigningKey, ReadSnapshot, ReadTotals, ReadWebhook, RecordDelivery, RecordRefund, RefundGift,
+    ReplayDeadLetters, ReportPresence, RetractGift, RetractRow, RetractUser, ReverseSale, RevokeViewer,
+    RunDue, SaveJob, SeekGroup, SendControl, SetPolicy, Shards, Subscribe, SwapSource, SwapWebhook, TickDrop,
+    UnblockUser, Wakes, Walk,
 };
 
 use super::Model;
@@ -77,6 +80,7 @@ impl TestStore for Model {
             .on(|it: ListDeadLetterFeeds| Ok(self.letter_feeds(&it.hook)))
             .on(|it: ReadWebhook| Ok(self.hook(&it.key)))
             .on(|_: ListWebhooks| Ok(self.hooks()))
+            .on(|_: ReadSigningKey| Ok(signing_key()))
             .on(|it: SwapWebhook| Ok(self.swap_hook(&it.key, it.was, it.to, it.now)))
             .on(|it: ClaimJobs| Ok(self.claim_jobs(it.over, it.max, it.lease_ms, it.now)))
             .on(|it: OpenJob| Ok(self.open_job(&it.job, it.want, it.now)))
@@ -117,4 +121,9 @@ impl TestStore for Model {
     fn job_wakes(&self) -> Wakes {
         Model::job_wakes(self)
     }
+}
+
+/// A model has no secrets: always the same key.
+fn signing_key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::read(&SigningKey::spell(&[7; 32])).unwrap())
 }
