@@ -5,7 +5,7 @@ import { Show } from "./show.js";
 import "./tipcast.js";
 import { Drops } from "./drops.js";
 import { drawing } from "./icons.js";
-import { GIFTS, burst, gift, post, randomId } from "./send.js";
+import { GIFTS, HOME, burst, gift, post, randomId } from "./send.js";
 
 /** How often the number of viewers is asked for, in milliseconds. */
 const STATUS_EVERY = 4_000;
@@ -98,7 +98,7 @@ tellState(ticker.state);
 
 async function countWatchers() {
   if (document.visibilityState !== "visible" || ticker.state !== "live") return;
-  const answer = await fetch(`/v1/feeds/${encodeURIComponent(feed)}/presence`, { signal: AbortSignal.timeout(3_000) });
+  const answer = await fetch(`${HOME}v1/feeds/${encodeURIComponent(feed)}/presence`, { signal: AbortSignal.timeout(3_000) });
   const { watchers } = await answer.json();
   $("watchers").textContent = units.format(watchers);
 }
@@ -198,11 +198,11 @@ show.recall($("key").value.trim()).catch(() => {});
 
 // ---------------------------------------------------------------- what is taken along
 
-const overlay = `${location.origin}/overlay/${feed}`;
+const overlay = `${HOME}overlay/${feed}`;
 
 function writeCurl(locked) {
   $("curl").textContent = [
-    `curl ${location.origin}${gifts} \\`,
+    `curl ${new URL(`.${gifts}`, HOME)} \\`,
     ...(locked ? ['  -H "Authorization: Bearer $TIPCAST_KEY" \\'] : []),
     "  -H 'Content-Type: application/json' \\",
     `  -d '{"id":"g-'$(date +%s)'","user":{"id":"u1","name":"Mia"},"gift":{"id":"rose","name":"Rose"},"count":3}'`,
@@ -211,7 +211,7 @@ function writeCurl(locked) {
 
 writeCurl(false);
 $("embed").textContent = [
-  `<script type="module" src="${location.origin}/static/tipcast.js"></script>`,
+  `<script type="module" src="${HOME}static/tipcast.js"></script>`,
   `<tipcast-ticker feed="${feed}"></tipcast-ticker>`,
 ].join("\n");
 $("obs").textContent = `${overlay}?max=5&hide_after=8`;

@@ -141,7 +141,7 @@ function operation(path, method, spec) {
 const LANGUAGE = "tipcast-docs-language";
 
 function samples(path, method, spec) {
-  const texts = samplesOf(location.origin, path, method, spec);
+  const texts = samplesOf(new URL(".", location.href).href.replace(/\/$/, ""), path, method, spec);
   const known = LANGUAGES.filter((language) => texts[language]);
   if (!known.length) return null;
   const buttons = known.map((language) => el("button", { type: "button", "data-language": language, "aria-pressed": "false" }, language));
@@ -283,7 +283,7 @@ addEventListener("keydown", (event) => {
 });
 
 try {
-  const answer = await fetch("/openapi.json");
+  const answer = await fetch("openapi.json");
   if (!answer.ok) throw new Error(`${answer.status}`);
   draw(await answer.json());
 } catch (error) {

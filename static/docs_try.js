@@ -41,7 +41,7 @@ function form(make, path, method, spec) {
     answer.hidden = false;
     answer.textContent = "…";
     try {
-      const said = await fetch(addressOf(path, spec, values), { method: method.toUpperCase(), headers, body: body === undefined ? undefined : text.value });
+      const said = await fetch(`.${addressOf(path, spec, values)}`, { method: method.toUpperCase(), headers, body: body === undefined ? undefined : text.value });
       const words = await said.text();
       let shown = words;
       try {

@@ -3,7 +3,7 @@
 
 import { connect } from "./connect.js";
 import { Format } from "./format.js";
-import { $, Key, lang, make, state as show } from "./keyed.js";
+import { $, HOME, Key, lang, make, state as show } from "./keyed.js";
 
 /** How often it asks what waits, in milliseconds; and what changes more seldom. */
 const EVERY = 1_000;
@@ -491,7 +491,7 @@ function open() {
   leave();
   const mine = turn;
   seesSources = true;
-  connection = connect({ feed, key: key.value || undefined, onChange: draw, onPresence: (watchers) => drawPresence({ watchers }) });
+  connection = connect({ url: HOME, feed, key: key.value || undefined, onChange: draw, onPresence: (watchers) => drawPresence({ watchers }) });
   let seldom = 0;
   const look = async () => {
     if (turn !== mine) return;

@@ -6,6 +6,9 @@
 /** After how long without an answer a call is given up, in milliseconds. */
 export const PATIENCE = 8_000;
 
+/** Where the gateway is: behind a proxy it may have a path in front of all of its own. */
+export const HOME = new URL("../", import.meta.url).href;
+
 export const $ = (id) => document.getElementById(id);
 export const lang = document.documentElement.lang === "zh" ? "zh" : "en";
 
@@ -63,7 +66,7 @@ export class Key {
     const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
     const headers = text === undefined ? {} : { "content-type": "application/json" };
     if (this.#value) headers.authorization = `Bearer ${this.#value}`;
-    const answer = await fetch(path, {
+    const answer = await fetch(new URL(`.${path}`, HOME), {
       method, headers, body: text, cache: "no-store", signal: AbortSignal.timeout(PATIENCE), ...options,
     });
     const told = await answer.json().catch(() => ({}));

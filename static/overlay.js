@@ -11,6 +11,8 @@ import { speak } from "./words.js";
 const LAYOUTS = ["alerts", "list", "bar"];
 const THEMES = ["dark", "light", "auto"];
 
+/** Where the gateway is: behind a proxy it may have a path in front of all of its own. */
+const HOME = new URL("../", import.meta.url).href;
 const wishes = new URLSearchParams(location.search);
 // What stands behind # never leaves the browser, so it is in nobody's log.
 const secrets = new URLSearchParams(location.hash.slice(1));
@@ -68,7 +70,7 @@ const serverNow = () => Math.max(Date.now() + (ahead ?? 0), connection?.serverTi
 /** How far the gateway's clock is from ours; none when it does not say. */
 async function readClock() {
   const asked = Date.now();
-  const answer = await fetch(`/v1/feeds/${encodeURIComponent(feed)}`, { cache: "no-store", signal: AbortSignal.timeout(3_000) });
+  const answer = await fetch(`${HOME}v1/feeds/${encodeURIComponent(feed)}`, { cache: "no-store", signal: AbortSignal.timeout(3_000) });
   const { server_time } = await answer.json();
   const offset = Date.parse(server_time) - (asked + Date.now()) / 2;
   if (Number.isFinite(offset)) ahead = offset;
@@ -106,6 +108,7 @@ document.addEventListener("visibilitychange", () => draw(false));
 setInterval(() => rows.tick(), 1_000);
 
 connection = connect({
+  url: HOME,
   feed,
   as: "overlay",
   token: secrets.get("token") ?? wishes.get("token") ?? undefined,

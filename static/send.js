@@ -1,5 +1,8 @@
 // The demo page's desk: what it offers, and posting it.
 
+/** Where the gateway is: behind a proxy it may have a path in front of all of its own. */
+export const HOME = new URL("../", import.meta.url).href;
+
 /** What the form offers; prices in coins. */
 export const GIFTS = [
   { id: "rose", en: "Rose", zh: "玫瑰", price: 1, tier: 0 },
@@ -51,7 +54,7 @@ export async function call(method, path, body, key) {
   for (let tries = 1; ; tries += 1) {
     let answer;
     try {
-      answer = await fetch(path, { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) });
+      answer = await fetch(new URL(`.${path}`, HOME), { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(8_000) });
     } catch (error) {
       if (tries === TRIES) throw new Refusal("away", error.message);
     }

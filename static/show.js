@@ -2,7 +2,7 @@
 
 import "./board.js";
 import { follow } from "./shared.js";
-import { call } from "./send.js";
+import { HOME, call } from "./send.js";
 
 /** Goals on screen. */
 const MOST = 3;
@@ -41,7 +41,7 @@ export class Show {
     this.review.addEventListener("change", () => this.deed(this.review, (key) => this.#review(key)));
     this.refund.addEventListener("click", () => this.deed(this.refund, (key) => this.#refund(key)));
     if (secret) for (const shown of root.querySelectorAll("[feed]")) shown.setAttribute("token", secret);
-    follow({ url: `${location.origin}/`, feed, token: secret, totals: true }, { onChange: (list) => this.#draw(list) });
+    follow({ url: HOME, feed, token: secret, totals: true }, { onChange: (list) => this.#draw(list) });
   }
 
   /** What was answered to a gift that was sent from here. */

@@ -25,7 +25,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const PROTOCOL: &str = include_str!("../../docs/protocol.html");
 
 /// Where that section is. `/docs/protocol` was a page of its own until 0.2.0, and is linked from elsewhere.
-const PROTOCOL_PLACE: &str = "/docs#live-protocol";
+const PROTOCOL_PLACE: &str = "../docs#live-protocol";
 
 /// A file that is the same for everybody.
 struct File {

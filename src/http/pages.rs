@@ -105,6 +105,9 @@ pub(super) fn hash(text: &str) -> String {
     HEXLOWER.encode(&sha256(text)[..8])
 }
 
+/// From a page to the first one: behind a proxy the gateway may have a path in front of all of its own.
+type Root = &'static str;
+
 #[derive(Template)]
 #[template(path = "index.html")]
 struct IndexPage<'a> {
@@ -128,11 +131,13 @@ struct OverlayPage {
 struct BoardPage {
     feed: FeedId,
     goal: String,
+    root: Root,
 }
 
 #[derive(Template)]
 #[template(path = "admin.html")]
 struct AdminPage {
+    root: Root,
     words: &'static Words,
     /// A key is asked for.
     locked: bool,
@@ -141,6 +146,7 @@ struct AdminPage {
 #[derive(Template)]
 #[template(path = "desk.html")]
 struct DeskPage {
+    root: Root,
     feed: FeedId,
     words: &'static Words,
     /// A key is asked for.
@@ -184,7 +190,7 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     answer.insert_header(("Content-Security-Policy", ADMIN_SECURITY_POLICY));
-    page(answer, &AdminPage { words, locked })
+    page(answer, &AdminPage { root: "", words, locked })
 }
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
@@ -194,7 +200,7 @@ async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
     answer.insert_header(("Content-Security-Policy", DESK_SECURITY_POLICY));
-    page(answer, &DeskPage { feed, words, locked })
+    page(answer, &DeskPage { root: "../", feed, words, locked })
 }
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
@@ -204,13 +210,13 @@ async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
 
 /// `GET /overlay/{feed}/leaders`
 async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    overlay_page(&BoardPage { feed: feed_of(&req)?, goal: String::new() })
+    overlay_page(&BoardPage { feed: feed_of(&req)?, goal: String::new(), root: "../../" })
 }
 
 /// `GET /overlay/{feed}/goal/{goal}`
 async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, super::totals::goal_of(&req)?.to_string());
-    overlay_page(&BoardPage { feed, goal })
+    overlay_page(&BoardPage { feed, goal, root: "../../../" })
 }
 
 fn overlay_page(contents: &impl Template) -> Result<HttpResponse, ApiError> {

@@ -1,6 +1,7 @@
 //! What people see, in a real Chromium: the first page, the overlay, the ticker on other people's pages.
 
 mod admin;
+mod below_a_path;
 mod boards;
 mod client;
 mod demo_page;

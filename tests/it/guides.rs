@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::support::api::Api;
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
+use crate::support::nginx::Nginx;
 use crate::support::process::Process;
 use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::watcher::Watcher;
@@ -422,56 +423,19 @@ async fn every_command_of_growing_out_of_one_machine_works_in_its_order() {
     assert_ne!(list["epoch"], epoch);
 }
 
-/// nginx with the configuration of the guide and of packaging/, on a free port; ends with the test.
-struct Nginx {
-    child: Child,
-    api: Api,
-    _dir: TempDir,
-}
-
-impl Nginx {
-    async fn before(nodes: [&Process; 2]) -> Nginx {
-        let dir = TempDir::new().unwrap();
-        let port = free_port();
-        let mut upstream =
-            blocks(&read("docs/GROWING.md"), "## 5. Point", "\n## What people see", "nginx").remove(0);
-        for (listed, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].into_iter().zip(nodes) {
-            assert!(upstream.contains(listed));
-            upstream = upstream.replace(listed, node.authority());
-        }
-        let rest = read("packaging/nginx.conf");
-        let rest = rest.split_once("keepalive 64;\n}").expect("the upstream of one node").1;
-        let log = dir.path().join("requests").display().to_string();
-        let rest = rest.replace("listen 80;", &format!("listen 127.0.0.1:{port};"));
-        let rest = rest.replace("/var/log/nginx/tipcast.log", &log);
-        let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|what| format!("{what}_temp_path {}/{what};", dir.path().display()))
-            .join("\n");
-        let text = format!(
-            "pid {0}/pid; error_log {0}/errors; worker_processes 1; daemon off; master_process off;\n\
-             events {{ worker_connections 1024; }}\nhttp {{ access_log off;\n{paths}\n{upstream}\n{rest}\n}}\n",
-            dir.path().display()
-        );
-        let path = dir.path().join("nginx.conf");
-        std::fs::write(&path, text).unwrap();
-        let mut nginx = Command::new("nginx");
-        nginx.args(["-p", &dir.path().display().to_string(), "-c", &path.display().to_string()]);
-        let child = nginx.args(["-e", &dir.path().join("errors").display().to_string()]).spawn().unwrap();
-        let nginx = Nginx { child, api: Api::at(format!("http://127.0.0.1:{port}")), _dir: dir };
-        let since = Instant::now();
-        while Api::try_send(nginx.api.request("GET", "/healthz")).await.is_err() {
-            assert!(since.elapsed() < PATIENCE, "nginx does not listen");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        nginx
+/// nginx with the configuration of the guide and of packaging/.
+async fn nginx_before(nodes: [&Process; 2]) -> Nginx {
+    let mut upstream =
+        blocks(&read("docs/GROWING.md"), "## 5. Point", "\n## What people see", "nginx").remove(0);
+    for (listed, node) in ["127.0.0.1:8081", "127.0.0.1:8082"].into_iter().zip(nodes) {
+        assert!(upstream.contains(listed));
+        upstream = upstream.replace(listed, node.authority());
     }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    let rest = read("packaging/nginx.conf");
+    let rest = rest.split_once("keepalive 64;\n}").expect("the upstream of one node").1;
+    let rest = rest.replace("listen 80;", "listen LISTEN;");
+    let rest = rest.replace("/var/log/nginx/tipcast.log", "FOLDER/requests");
+    Nginx::start(&format!("{upstream}\n{rest}")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -486,7 +450,7 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
         )
     };
     let mut nodes = ports.map(start);
-    let nginx = Nginx::before([&nodes[0], &nodes[1]]).await;
+    let nginx = nginx_before([&nodes[0], &nodes[1]]).await;
     let stop = Arc::new(AtomicBool::new(false));
     // A producer that says everything again until it is answered.
     let (api, over) = (nginx.api.clone(), stop.clone());
@@ -526,7 +490,7 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
 
     nginx.api.get("/v1/feeds/show?token=hush").await;
     nginx.api.call("POST", "/in/hush", Some("{}")).await;
-    let log = std::fs::read_to_string(nginx._dir.path().join("requests")).unwrap();
+    let log = std::fs::read_to_string(nginx.folder.path().join("requests")).unwrap();
     assert!(log.contains("GET /v1/feeds/show\"") && log.contains("POST /in/...\""), "{log:.2000}");
     assert!(!log.contains("hush"), "no secret is in the log");
 }

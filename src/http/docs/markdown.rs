@@ -69,7 +69,7 @@ fn without_dead_links(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     for mut event in events {
         if let Event::Start(Tag::Link { dest_url, .. }) = &mut event {
             if dest_url.as_ref() == "asyncapi.yaml" {
-                *dest_url = CowStr::Borrowed("/asyncapi.yaml");
+                *dest_url = CowStr::Borrowed("asyncapi.yaml");
             }
             dead = !dest_url.starts_with(['#', '/']);
             if dead {
@@ -130,7 +130,7 @@ mod tests {
             "<b>x</b> [**A** file](A.md) and [that](asyncapi.yaml)\n\n<script>1</script>\n\n|a|b|\n|---|---|\n|1|2|",
         );
         assert!(!made.contains("<b>") && !made.contains("<script>"), "{}", made);
-        assert!(made.contains("<strong>A</strong> file and <a href=\"/asyncapi.yaml\">"), "{}", made);
+        assert!(made.contains("<strong>A</strong> file and <a href=\"asyncapi.yaml\">"), "{}", made);
         assert!(made.contains("<td>1</td>") && !made.contains("style="), "{}", made);
     }
 }

@@ -29,7 +29,7 @@ async fn review(base: &str, policy: Value) {
 
 /// How often each path was asked with each method, as the page's own `fetch` saw it.
 const COUNT_CALLS: &str = "window.calls = []; const real = window.fetch;
-    window.fetch = (path, options = {}) => { if ((options.method ?? 'GET') !== 'GET') calls.push(options.method + ' ' + path + ' ' + (options.body ?? '')); return real(path, options); };";
+    window.fetch = (path, options = {}) => { const at = new URL(path, location); if ((options.method ?? 'GET') !== 'GET') calls.push(options.method + ' ' + at.pathname + at.search + ' ' + (options.body ?? '')); return real(path, options); };";
 
 async fn opened<'a>(driver: &'a Driver, url: &str) -> Page<'a> {
     let page = driver.blank().await;

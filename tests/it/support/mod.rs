@@ -14,6 +14,7 @@ pub mod fold;
 pub mod gifts;
 pub mod many;
 pub mod model;
+pub mod nginx;
 pub mod process;
 pub mod proxy;
 pub mod readers;
