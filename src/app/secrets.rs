@@ -29,11 +29,19 @@ fn warning(what: &str, path: &Path) -> Option<String> {
         (true, _) => "every user of this machine",
         // How an administrator gives a file to a service: root:tipcast, 0640.
         (false, true) if file.uid() == 0 && file.gid() != 0 => return None,
+        // The bits of a group are those of the list that lets the service read its copy.
+        (false, true) if is_credential(path) => return None,
         (false, true) => "the file's group",
         (false, false) => return None,
     };
     let path = path.display();
     Some(format!("{what} ({path}) holds a secret and can be read by {by}; run chmod 600 {path}"))
+}
+
+/// Whether systemd handed this file over (`LoadCredential`).
+#[cfg(unix)]
+fn is_credential(path: &Path) -> bool {
+    std::env::var_os("CREDENTIALS_DIRECTORY").is_some_and(|folder| path.starts_with(folder))
 }
 
 #[cfg(not(unix))]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -658,7 +659,18 @@ fn the_commands_of_deploying_install_a_unit_and_render_the_chart() {
                     .replace("&& tipcast ", &format!("&& {root}/usr/local/bin/tipcast "));
                 let out = Command::new("bash").args(["-euc", &block]).current_dir(&folder).output().unwrap();
                 assert!(out.status.success(), "{block}\n{}", String::from_utf8_lossy(&out.stderr));
-                run_in(folder.path(), "tipcast check-config --config etc/tipcast/tipcast.toml");
+                let given = folder.path().join("etc/tipcast");
+                std::fs::write(given.join("tipcast.toml"), "[redis]\nurl = \"redis://:hush@127.0.0.1:1\"\n")
+                    .unwrap();
+                // As systemd hands it over: readable by who is on a list, which looks like a group.
+                let mode = std::fs::Permissions::from_mode(0o440);
+                std::fs::set_permissions(given.join("tipcast.toml"), mode).unwrap();
+                let call = format!(
+                    "export CREDENTIALS_DIRECTORY={0}; tipcast check-config --config {0}/tipcast.toml 2>&1",
+                    given.display()
+                );
+                let said = run_in(folder.path(), &call);
+                assert!(!said.contains("chmod"), "{said}");
                 let unit = std::fs::read_to_string(folder.path().join("etc/systemd/system/tipcast.service"))
                     .unwrap();
                 assert!(unit.contains("\nExecStart=/usr/local/bin/tipcast --config"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use actix_web::http::{ConnectionType, Version};
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::body::{Streamed, WatchBody};
@@ -121,7 +122,13 @@ async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     answer.insert_header((CONTENT_TYPE, "text/event-stream")).insert_header((CACHE_CONTROL, "no-store"));
     // Proxies would otherwise hold events back until a buffer is full.
     answer.insert_header(("X-Accel-Buffering", "no"));
-    Ok(answer.body(body))
+    let mut answer = answer.body(body);
+    if req.version() < Version::HTTP_11 {
+        // Such a client knows no chunks: the stream ends with its connection.
+        answer.head_mut().no_chunking(true);
+        answer.head_mut().set_connection_type(ConnectionType::Close);
+    }
+    Ok(answer)
 }
 
 /// Who came with the request; `only` as in [`Watcher::new`].

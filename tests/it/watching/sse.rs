@@ -1,6 +1,8 @@
 //! The same over server-sent events.
 
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
 use crate::support::TestApp;
 use crate::support::api::Api;
@@ -67,4 +69,28 @@ async fn no_cache_may_keep_it() {
     let cache = answer.headers().get("cache-control").map_or("", |v| v.to_str().unwrap()).to_owned();
     assert!(cache.contains("no-store") || cache.contains("no-cache"), "{cache:?}");
     Api::send(app.request("GET", "/v1/feeds/a%20b/sse")).await.problem(422);
+}
+
+/// nginx's default towards what is behind it, and old programs.
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_no_chunks_and_the_end_of_the_connection() {
+    let app = TestApp::start().await;
+    let mut stream = TcpStream::connect(app.authority()).await.unwrap();
+    stream.write_all(b"GET /v1/feeds/show/sse HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await.unwrap();
+    let (mut lines, mut head) = (BufReader::new(stream).lines(), vec![]);
+    loop {
+        match lines.next_line().await.unwrap().unwrap().to_ascii_lowercase() {
+            line if line.is_empty() => break,
+            line => head.push(line),
+        }
+    }
+    let promises = ["transfer-encoding", "content-length", "connection: keep-alive"];
+    assert!(!head.iter().any(|line| promises.iter().any(|it| line.starts_with(it))), "{head:?}");
+    let first = lines.next_line().await.unwrap().unwrap();
+    assert!(
+        first.starts_with("event:") || first.starts_with("id:") || first.starts_with("retry:"),
+        "{first}"
+    );
+    app.give("show", &gift("g0").by("Mia")).await;
+    while !lines.next_line().await.unwrap().expect("the gift comes").contains("\"Mia\"") {}
 }
