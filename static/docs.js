@@ -68,7 +68,8 @@ function rule(schema) {
   span(schema.minLength, schema.maxLength, " characters");
   span(schema.minItems, schema.maxItems, " items");
   if (schema.pattern) words.push(schema.pattern);
-  if (schema.default !== undefined) words.push(`default ${JSON.stringify(schema.default)}`);
+  const byDefault = schema["x-default"] ?? schema.default;
+  if (byDefault !== undefined) words.push(`default ${JSON.stringify(byDefault)}`);
   return words.join(", ");
 }
 

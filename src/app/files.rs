@@ -1,7 +1,7 @@
 //! File descriptors. Each connection takes one, and so does much of what the process does for itself, so they are
 //! shared out at the start: clients never get those that the store, files and deliveries need.
 
-use crate::config::{Config, ConfigError};
+use crate::config::{self, Config, ConfigError, Flags};
 use crate::http::inbound::Bounds;
 
 /// What the process has open before its first client: standard streams, the runtime, the embedded store.
@@ -124,6 +124,10 @@ pub fn raise_limit(config: &Config) {
     let (wanted, most) = (config.limits.watchers, descriptors.watchers(config));
     match wanted {
         0 => tracing::info!(open_files = soft, "the limit of open files is the limit of watchers"),
+        // Nobody asked for so many.
+        _ if most < wanted && is_default(wanted) => {
+            tracing::info!("{most} watchers get a place, because the limit of open files is {soft}")
+        }
         _ if most < wanted => tracing::warn!(
             "the limit of open files is {soft}, too few for [limits] watchers ({wanted}): only {most} get a place, so \
              that producers do too. Raise it (ulimit -Hn, LimitNOFILE=) to {}, or lower [limits] watchers",
@@ -131,6 +135,12 @@ pub fn raise_limit(config: &Config) {
         ),
         _ => {}
     }
+}
+
+/// Whether `[limits] watchers` is what it is without a configuration.
+#[cfg(unix)]
+fn is_default(watchers: usize) -> bool {
+    config::load(None, Vec::new(), Flags::default()).is_ok_and(|config| config.limits.watchers == watchers)
 }
 
 /// Nothing to do here.
@@ -167,7 +177,7 @@ fn kept_aside(connections: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Flags, load};
+    use crate::config::load;
 
     fn config() -> Config {
         let mut config = load(None, Vec::new(), Flags::default()).unwrap();

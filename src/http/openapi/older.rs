@@ -49,6 +49,10 @@ fn reword(value: &mut Value) {
 }
 
 fn reword_keywords(schema: &mut Map<String, Value>) {
+    // Of a map of anything the generator for Kotlin makes what does not compile.
+    if schema.get("additionalProperties") == Some(&true.into()) && !schema.contains_key("properties") {
+        schema.remove("additionalProperties");
+    }
     if let Some(closed) = schema.remove("unevaluatedProperties") {
         schema.insert("additionalProperties".into(), closed);
     }

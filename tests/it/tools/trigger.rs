@@ -22,6 +22,7 @@ const TYPES: [&str; 8] = [
 on_both_stores!(
     every_type_happens_and_nothing_is_left_but_its_entries,
     a_feed_that_counts_goes_on_counting,
+    what_a_host_is_to_look_at_is_approved,
     one_that_is_interrupted_takes_away_what_it_made
 );
 
@@ -57,6 +58,21 @@ async fn every_type_happens_and_nothing_is_left_but_its_entries() {
     }
     let drop = app.get("/v1/feeds/show/drops/trigger").await.json();
     assert_eq!((&drop["state"], &drop["sold"]), (&json!("closed"), &json!(2)));
+}
+
+async fn what_a_host_is_to_look_at_is_approved() {
+    let app = TestApp::start().await;
+    for review in ["all", "messages"] {
+        app.patch_policy("show", json!({"review": review, "totals": ["session"]})).await;
+        let before = app.get_policy("show").await;
+        for kind in TYPES {
+            let (code, said) = run(&["trigger", kind], &app.url()).await;
+            assert_eq!(code, Some(0), "{review} {kind}: {said}");
+            assert_eq!(entries(&said)[0]["type"], json!(kind), "{said}");
+        }
+        assert_eq!(app.get_policy("show").await, before);
+        assert_eq!(app.get("/v1/feeds/show/review").await.json(), json!({"review": []}));
+    }
 }
 
 async fn a_feed_that_counts_goes_on_counting() {

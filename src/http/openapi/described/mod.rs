@@ -292,6 +292,19 @@ fn close_bodies_and_share_problems(api: &mut Value) -> BTreeSet<String> {
 /// What may be absent is never null, and a reference stands alone: programs that make clients out of the document
 /// stumble over either.
 fn tidy(schema: &mut Value) {
+    for (_, member) in schema["properties"].as_object_mut().into_iter().flatten() {
+        // Of a member with a `default`, openapi-typescript makes one that must be sent.
+        if let Some(default) = member.as_object_mut().and_then(|member| member.remove("default")) {
+            member["x-default"] = default;
+        }
+        // Of an object that says nothing more it makes one that must be empty.
+        if member["type"] == "object"
+            && member.get("properties").is_none()
+            && member.get("additionalProperties").is_none()
+        {
+            member["additionalProperties"] = true.into();
+        }
+    }
     let required = schema["required"].clone();
     let is_required = |name: &str| required.as_array().is_some_and(|all| all.iter().any(|it| it == name));
     for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
