@@ -5,12 +5,12 @@ const KEY = "TIPCAST_KEY";
 
 export const LANGUAGES = ["curl", "Node", "Python", "Go"];
 
-/** The first example of a body, of several the shortest that is enough; undefined where there is no body. */
+/** An example of a body, of several one with an id, so that who copies it may send it again; else the shortest that is enough. */
 export function bodyOf(spec) {
   const content = spec.requestBody?.content?.["application/json"];
   if (!content) return undefined;
   const examples = content.examples ?? {};
-  return (examples.least ?? Object.values(examples)[0])?.value ?? content.example ?? {};
+  return (examples.order ?? examples.least ?? Object.values(examples)[0])?.value ?? content.example ?? {};
 }
 
 /** The value that stands for a parameter until somebody says another. */
