@@ -271,7 +271,10 @@ async fn the_receiver_in_flask_of_the_guide_takes_every_kind_of_entry() {
 /// What each account must have: by user and currency.
 type Book = BTreeMap<(String, String), i64>;
 
-/// Gives, refunds and takes back, while `between` is called now and then; what the accounts must have then.
+/// What a unit of the drop costs, in cents.
+const PRICE: i64 = 4_999;
+
+/// Gives, sells, refunds and takes back, while `between` is called now and then; what the accounts must have then.
 async fn plays_a_show(gateway: &Process, between: &mut impl FnMut(usize)) -> Book {
     let mut book = Book::new();
     let mut add = |user: usize, currency: &str, amount: i64| {
@@ -292,16 +295,32 @@ async fn plays_a_show(gateway: &Process, between: &mut impl FnMut(usize)) -> Boo
             add(user, currency, amount);
         }
         let post = async |path: &str, body: Option<&str>| {
-            let said = gateway.call("POST", &format!("/v1/feeds/demo/gifts/{id}/{path}"), body).await;
-            assert_eq!(said.status, 200, "{said:?}");
+            let said = gateway.call("POST", &format!("/v1/feeds/demo/{path}"), body).await;
+            assert!(matches!(said.status, 200 | 201), "{said:?}");
         };
         if n % 4 == 1 {
-            post("refund", Some(r#"{"refunded":30}"#)).await;
+            post(&format!("gifts/{id}/refund"), Some(r#"{"refunded":30}"#)).await;
             add(user, currency, -30);
         }
         if n % 8 == 1 {
-            post("retract", None).await;
+            post(&format!("gifts/{id}/retract"), None).await;
             add(user, currency, 30 - amount);
+        }
+        // Sales of a drop with a price: some are refunded in part, and of these some are taken back.
+        if n % 6 == 0 {
+            let claim =
+                json!({"id": id, "user": {"id": format!("u{user}"), "name": "U"}, "count": 2, "pay": "now"});
+            post("drops/vip/claims", Some(&claim.to_string())).await;
+            add(user, "EUR", 2 * PRICE);
+        }
+        if n % 12 == 0 {
+            post(&format!("drops/vip/claims/{id}/refund"), Some(r#"{"refunded":1234}"#)).await;
+            add(user, "EUR", -1_234);
+        }
+        if n % 24 == 0 {
+            let restock = json!({"restock": n % 48 == 0}).to_string();
+            post(&format!("drops/vip/claims/{id}/retract"), Some(&restock)).await;
+            add(user, "EUR", 1_234 - 2 * PRICE);
         }
         between(n);
     }
@@ -326,6 +345,9 @@ async fn credits_to_the_cent(program: &str, file: &str, interpreter: &[&str]) {
     gateway.call("PUT", "/v1/feeds/demo/drops/rocket", Some(&drop)).await;
     let claim = json!({"id": "g1", "user": {"id": "u0", "name": "U"}, "pay": "now"}).to_string();
     assert_eq!(gateway.call("POST", "/v1/feeds/demo/drops/rocket/claims", Some(&claim)).await.status, 201);
+    let vip = json!({"gift": {"id": "v", "name": "VIP"}, "total": 40, "per_user": 40, "value": {"amount": PRICE, "currency": "EUR"}});
+    let said = gateway.call("PUT", "/v1/feeds/demo/drops/vip", Some(&vip.to_string())).await;
+    assert_eq!(said.status, 201, "{said:?}");
     let mut running = Program::start(&mut command(&[]));
     let book = plays_a_show(&gateway, &mut |n| {
         if n % 30 == 29 {
@@ -337,6 +359,9 @@ async fn credits_to_the_cent(program: &str, file: &str, interpreter: &[&str]) {
     let address = gateway.authority().to_owned();
     gateway.kill();
     let gateway = Process::serve_at(&address, &backing.args());
+    // Twenty sales of two units, of which five were taken back; the units of three of these are free again.
+    let vip = gateway.get("/v1/feeds/demo/drops/vip").await.json();
+    assert_eq!((&vip["sold"], &vip["free"]), (&json!(34), &json!(6)));
     let deadline = std::time::Instant::now() + 2 * PATIENCE;
     loop {
         let group = gateway.get("/v1/feeds/demo/groups/game").await.json();

@@ -1,7 +1,7 @@
 //! docs/PROTOCOL.md as HTML: `docs/protocol.html`, a part of the page `/docs`, is what this makes of it. A file, so that no
 //! build of the gateway has to read Markdown.
 
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 /// Reads Markdown with tables, as a section of a page. The title is its heading, what is before the first heading of the second
 /// level its introduction, and each of these with what follows an article. Headings get the ids that links in the document use,
@@ -66,12 +66,10 @@ fn without_dead_links(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     let mut kept = Vec::with_capacity(events.len());
     // Links do not nest.
     let mut dead = false;
-    for mut event in events {
-        if let Event::Start(Tag::Link { dest_url, .. }) = &mut event {
-            if dest_url.as_ref() == "asyncapi.yaml" {
-                *dest_url = CowStr::Borrowed("asyncapi.yaml");
-            }
-            dead = !dest_url.starts_with(['#', '/']);
+    for event in events {
+        if let Event::Start(Tag::Link { dest_url, .. }) = &event {
+            // Beside the page is only the one file that is served.
+            dead = !dest_url.starts_with('#') && dest_url.as_ref() != "asyncapi.yaml";
             if dead {
                 continue;
             }
