@@ -167,7 +167,7 @@ async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
     let (head, rest) = page.text.split_once("<div id=\"protocol\"").unwrap();
     let page_text = format!("{head}{}", rest.split_once("</section>").unwrap().1);
     for (path, mime) in [("/static/docs.js", "text/javascript"), ("/static/docs.css", "text/css")] {
-        assert!(page_text.contains(path), "{path}");
+        assert!(page_text.contains(&format!("\"{}\"", &path[1..])), "{path}");
         let file = app.get(path).await;
         assert_eq!(file.status, 200, "{path}");
         assert!(file.header("content-type").starts_with(mime), "{path}");
