@@ -124,7 +124,7 @@ pub fn raise_limit(config: &Config) {
     let (wanted, most) = (config.limits.watchers, descriptors.watchers(config));
     match wanted {
         0 => tracing::info!(open_files = soft, "the limit of open files is the limit of watchers"),
-        // Nobody asked for so many.
+        // The operator did not ask for this number, so the lack is no warning.
         _ if most < wanted && is_default(wanted) => {
             tracing::info!("{most} watchers get a place, because the limit of open files is {soft}")
         }

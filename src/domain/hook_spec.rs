@@ -28,8 +28,8 @@ const HEADERS_MAX: usize = 8;
 /// Bytes of their names and values together at most.
 const HEADERS_BYTES: usize = 1_024;
 
-/// Headers that no webhook sets, in small letters; `*` stands for any ending. They belong to HTTP, to the connection or to
-/// Standard Webhooks, or tell a step of a trace.
+/// Headers that no webhook sets, in small letters; `*` matches any ending. HTTP, the connection, Standard Webhooks and traces
+/// use them.
 const RESERVED: [&str; 17] = [
     "accept-encoding",
     "connection",

@@ -39,7 +39,7 @@ impl SigningKey {
         BASE64URL_NOPAD.encode(self.0.public_key().as_ref())
     }
 
-    /// The thumbprint of RFC 7638: the same for the same key, whoever computes it.
+    /// The thumbprint of RFC 7638, which every program computes alike.
     fn id(&self) -> String {
         let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, self.public());
         BASE64URL_NOPAD.encode(&sha256(members))

@@ -294,32 +294,32 @@ async fn plays_a_show(gateway: &Process, between: &mut impl FnMut(usize)) -> Boo
             gateway.give("demo", &more.combo(&format!("run{n}"), 4)).await;
             add(user, currency, amount);
         }
-        let post = async |path: &str, body: Option<&str>| {
+        let post = async |path: &str, status: u16, body: Option<&str>| {
             let said = gateway.call("POST", &format!("/v1/feeds/demo/{path}"), body).await;
-            assert!(matches!(said.status, 200 | 201), "{said:?}");
+            assert_eq!(said.status, status, "{said:?}");
         };
         if n % 4 == 1 {
-            post(&format!("gifts/{id}/refund"), Some(r#"{"refunded":30}"#)).await;
+            post(&format!("gifts/{id}/refund"), 200, Some(r#"{"refunded":30}"#)).await;
             add(user, currency, -30);
         }
         if n % 8 == 1 {
-            post(&format!("gifts/{id}/retract"), None).await;
+            post(&format!("gifts/{id}/retract"), 200, None).await;
             add(user, currency, 30 - amount);
         }
         // Sales of a drop with a price: some are refunded in part, and of these some are taken back.
         if n % 6 == 0 {
             let claim =
                 json!({"id": id, "user": {"id": format!("u{user}"), "name": "U"}, "count": 2, "pay": "now"});
-            post("drops/vip/claims", Some(&claim.to_string())).await;
+            post("drops/vip/claims", 201, Some(&claim.to_string())).await;
             add(user, "EUR", 2 * PRICE);
         }
         if n % 12 == 0 {
-            post(&format!("drops/vip/claims/{id}/refund"), Some(r#"{"refunded":1234}"#)).await;
+            post(&format!("drops/vip/claims/{id}/refund"), 200, Some(r#"{"refunded":1234}"#)).await;
             add(user, "EUR", -1_234);
         }
         if n % 24 == 0 {
             let restock = json!({"restock": n % 48 == 0}).to_string();
-            post(&format!("drops/vip/claims/{id}/retract"), Some(&restock)).await;
+            post(&format!("drops/vip/claims/{id}/retract"), 200, Some(&restock)).await;
             add(user, "EUR", 1_234 - 2 * PRICE);
         }
         between(n);
@@ -692,6 +692,7 @@ fn the_commands_of_deploying_install_a_unit_and_render_the_chart() {
                     .replace("&& tipcast ", &format!("&& {root}/usr/local/bin/tipcast "));
                 let out = Command::new("bash").args(["-euc", &block]).current_dir(&folder).output().unwrap();
                 assert!(out.status.success(), "{block}\n{}", String::from_utf8_lossy(&out.stderr));
+                run_in(folder.path(), "tipcast check-config --config etc/tipcast/tipcast.toml");
                 let given = folder.path().join("etc/tipcast");
                 std::fs::write(given.join("tipcast.toml"), "[redis]\nurl = \"redis://:hush@127.0.0.1:1\"\n")
                     .unwrap();

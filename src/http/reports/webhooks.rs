@@ -156,13 +156,13 @@ mod tests {
         hook.failing_since = Some(1);
         let text = serde_json::to_string(&Webhook::new(&key, &hook)).unwrap();
         assert!(!text.contains("whsec") && !text.contains("secret") && !text.contains("hunter2"), "{text}");
-        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(told["headers"], serde_json::json!({"X-Key": "***"}));
+        let shown: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(shown["headers"], serde_json::json!({"X-Key": "***"}));
         assert_eq!(
-            (&told["feed"], &told["last_error"]),
+            (&shown["feed"], &shown["last_error"]),
             (&serde_json::json!("*"), &serde_json::json!("it said \"no\""))
         );
-        assert_eq!(told["failing_since"], "1970-01-01T00:00:00.001Z");
+        assert_eq!(shown["failing_since"], "1970-01-01T00:00:00.001Z");
     }
 
     #[test]
