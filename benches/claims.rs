@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis, Policy};
+use tipcast::engine::Store;
 use tipcast::engine::store::{StoreOptions, scripts};
-use tipcast::engine::{ClaimDrop, DefineDrop, Engine, TickDrop};
 
 const RUN: Duration = Duration::from_secs(4);
 
@@ -31,16 +31,13 @@ fn claim(id: &str, pay: &str) -> Claim {
 }
 
 /// Claims per second, and this process's processor seconds per claim.
-async fn measure(engine: &Engine, (flight, feeds): (usize, usize), pay: &'static str) -> (f64, f64) {
+async fn measure(engine: &Store, (flight, feeds): (usize, usize), pay: &'static str) -> (f64, f64) {
     let run = Epoch::mint();
     let drop: DropId = "r".parse().expect("a name");
     let names: Vec<FeedId> =
         (0..feeds).map(|n| format!("claims-{run}-{n}").parse().expect("a name")).collect();
     for feed in &names {
-        engine
-            .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec(), now: Millis::now() })
-            .await
-            .expect("a drop");
+        engine.define_drop(feed, &drop, &spec(), Millis::now()).await.expect("a drop");
     }
     let (began, cpu) = (Instant::now(), cpu_seconds());
     let tasks: Vec<_> = (0..flight)
@@ -50,10 +47,8 @@ async fn measure(engine: &Engine, (flight, feeds): (usize, usize), pay: &'static
                 let mut done = 0;
                 while began.elapsed() < RUN {
                     let claim = claim(&format!("c{lane}-{done}"), pay);
-                    let claimed = engine
-                        .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim, now: Millis::now() })
-                        .await
-                        .expect("an answer");
+                    let claimed =
+                        engine.claim_drop(&feed, &drop, claim, Millis::now()).await.expect("an answer");
                     assert!(matches!(claimed, Claimed::New(_)), "{claimed:?}");
                     done += 1;
                 }
@@ -137,9 +132,9 @@ fn piped(command: &mut Command, input: &str) -> Option<String> {
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Engine = match &url {
-        Some(url) => Engine::redis(StoreOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+    let engine: Store = match &url {
+        Some(url) => Store::redis(StoreOptions::new(url)).await.expect("an engine"),
+        None => Store::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     for pay in ["now", "later"] {
         println!("{}, pay {pay}", engine.name());
@@ -155,17 +150,11 @@ async fn main() {
         for pipeline in [1, 16] {
             let feed: FeedId = format!("raw-{}", Epoch::mint()).parse().expect("a name");
             let drop: tipcast::domain::DropId = "r".parse().expect("a name");
-            engine
-                .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec(), now: Millis::now() })
-                .await
-                .expect("a drop");
+            engine.define_drop(&feed, &drop, &spec(), Millis::now()).await.expect("a drop");
             match raw(url, &feed, pay, pipeline) {
                 Some(rate) => {
-                    let sold = engine
-                        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: Millis::now() })
-                        .await
-                        .expect("a drop")
-                        .expect("a drop");
+                    let sold =
+                        engine.tick_drop(&feed, &drop, Millis::now()).await.expect("a drop").expect("a drop");
                     let taken = sold.held + sold.sold;
                     println!(
                         "  redis-benchmark -c 50 -P {pipeline}: {rate:>8.0} calls/s ({taken} units taken)"
@@ -175,5 +164,5 @@ async fn main() {
             }
         }
     }
-    engine.close().await.expect("closed");
+    engine.close().await;
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Op, Outcome, PolicyPatch};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{Engine, Notice, PolicyChange, Publish, ReadHeads, SetPolicy, Subscribe};
+use tipcast::engine::{Notice, PolicyChange, Store};
 use tipcast::work::due::{DueLoop, DueOptions};
 use tokio::time::sleep;
 
@@ -30,24 +30,18 @@ fn gift(n: usize, due: Millis) -> Gift {
     Gift::parse(&to_raw_value(&body).expect("json"), None).expect("a gift")
 }
 
-async fn schedule(engine: &Engine, feed: &FeedId, gifts: Vec<Gift>) {
+async fn schedule(engine: &Store, feed: &FeedId, gifts: Vec<Gift>) {
     for part in gifts.chunks(128) {
-        let outcomes = engine
-            .run(Publish { feed: feed.clone(), gifts: part.to_vec(), now: Millis::now() })
-            .await
-            .expect("acknowledged");
+        let outcomes = engine.publish(feed, part.to_vec(), Millis::now()).await.expect("acknowledged");
         assert!(outcomes.iter().all(|o| matches!(o, Outcome::Scheduled(_))), "{:?}", outcomes.first());
     }
 }
 
-async fn plain_feed(engine: &Engine, name: &str) -> FeedId {
+async fn plain_feed(engine: &Store, name: &str) -> FeedId {
     let feed: FeedId = name.parse().expect("a name");
     let raw = to_raw_value(&json!({ "dedup": "off" })).expect("json");
     let patch = PolicyPatch::parse(&raw).expect("a policy");
-    engine
-        .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: Millis::now() })
-        .await
-        .expect("a policy");
+    engine.set_policy(&feed, &PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
     feed
 }
 
@@ -55,7 +49,7 @@ fn quantile(sorted: &[i64], q: f64) -> i64 {
     sorted.get(((sorted.len() - 1) as f64 * q) as usize).copied().unwrap_or(-1)
 }
 
-async fn on_time(engine: &Engine, feeds: usize, run: &str) {
+async fn on_time(engine: &Store, feeds: usize, run: &str) {
     const EACH_SECOND: usize = 1_000;
     const SECONDS: usize = 10;
     let names: Vec<_> = (0..feeds).map(|n| format!("time-{run}-{feeds}-{n}")).collect();
@@ -64,7 +58,7 @@ async fn on_time(engine: &Engine, feeds: usize, run: &str) {
     let begin = Millis::now().plus(5_000);
     for (n, name) in names.iter().enumerate() {
         let feed = plain_feed(engine, name).await;
-        let mut subscription = engine.run(Subscribe { feed: feed.clone() }).await.expect("a subscription");
+        let mut subscription = engine.subscribe(&feed).await.expect("a subscription");
         let of_feed = |k: &usize| k % feeds == n;
         let all: Vec<usize> = (0..EACH_SECOND * SECONDS).filter(of_feed).collect();
         let wanted = all.len();
@@ -101,7 +95,7 @@ async fn on_time(engine: &Engine, feeds: usize, run: &str) {
     );
 }
 
-async fn backlog(engine: &Engine, feeds: usize, run: &str) {
+async fn backlog(engine: &Store, feeds: usize, run: &str) {
     const ALL: usize = 100_000;
     let began = Instant::now();
     // Far enough away; the loop starts when it has come.
@@ -129,10 +123,7 @@ async fn backlog(engine: &Engine, feeds: usize, run: &str) {
                 let (engine, quiet) = (engine.clone(), quiet.clone());
                 answers.spawn(async move {
                     let (sent, now) = (Instant::now(), Millis::now());
-                    engine
-                        .run(Publish { feed: quiet.clone(), gifts: vec![gift(n, Millis(0))], now })
-                        .await
-                        .expect("acknowledged");
+                    engine.publish(&quiet, vec![gift(n, Millis(0))], now).await.expect("acknowledged");
                     sent.elapsed().as_micros() as i64
                 });
             }
@@ -142,7 +133,7 @@ async fn backlog(engine: &Engine, feeds: usize, run: &str) {
         }
     });
     loop {
-        let heads = engine.run(ReadHeads { feeds: names.to_vec() }).await.expect("heads");
+        let heads = engine.read_heads(&names).await.expect("heads");
         if heads.iter().flatten().map(|head| head.at.seq).sum::<u64>() >= ALL as u64 {
             break;
         }
@@ -171,7 +162,7 @@ fn scripts(url: &str) -> u64 {
     info.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
 }
 
-async fn idle(engine: &Engine, url: &str, run: &str) {
+async fn idle(engine: &Store, url: &str, run: &str) {
     const SECONDS: u64 = 40;
     let feed = plain_feed(engine, &format!("idle-{run}")).await;
     schedule(engine, &feed, vec![gift(0, Millis::now().plus(3_600_000))]).await;
@@ -187,9 +178,9 @@ async fn idle(engine: &Engine, url: &str, run: &str) {
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Engine = match &url {
-        Some(url) => Engine::redis(StoreOptions::new(url.as_str())).await.expect("an engine"),
-        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+    let engine: Store = match &url {
+        Some(url) => Store::redis(StoreOptions::new(url.as_str())).await.expect("an engine"),
+        None => Store::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     let run = Millis::now().0.to_string();
@@ -211,5 +202,5 @@ async fn main() {
     if let Some(url) = url.as_ref().filter(|_| wanted("idle")) {
         idle(&engine, url, &run).await;
     }
-    engine.close().await.expect("closed");
+    engine.close().await;
 }

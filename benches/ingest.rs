@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::to_raw_value;
 use tipcast::domain::{FeedId, Gift, Millis, Outcome, PolicyPatch};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
+use tipcast::engine::{PolicyChange, Store};
 
 const SHAPES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (64, 1, 1), (256, 1, 1), (256, 1, 100), (4, 128, 1), (16, 128, 100)];
@@ -30,7 +30,7 @@ fn gift(n: usize) -> Gift {
 }
 
 async fn measure(
-    engine: Engine,
+    engine: Store,
     (flight, batch, feeds): (usize, usize, usize),
     name: &'static str,
 ) -> (f64, f64) {
@@ -43,10 +43,7 @@ async fn measure(
                 let mut done = 0;
                 while began.elapsed() < RUN {
                     let gifts = (0..batch).map(|n| gift(lane * 7919 + done + n)).collect();
-                    let outcomes = engine
-                        .run(Publish { feed: feed.clone(), gifts, now: Millis::now() })
-                        .await
-                        .expect("acknowledged");
+                    let outcomes = engine.publish(&feed, gifts, Millis::now()).await.expect("acknowledged");
                     assert!(outcomes.iter().all(|o| matches!(o, Outcome::New(_))));
                     done += batch;
                 }
@@ -62,16 +59,13 @@ async fn measure(
 }
 
 /// Has these feeds count everything.
-async fn count(engine: &Engine, name: &str, feeds: usize) {
+async fn count(engine: &Store, name: &str, feeds: usize) {
     for n in 0..feeds {
         let feed: FeedId = format!("{name}-{n}").parse().expect("a name");
         let totals = "all,session,day,week,month".parse().ok();
         let points = "USD:2".parse().ok();
         let patch = PolicyPatch { totals, points, ..PolicyPatch::default() };
-        engine
-            .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: Millis::now() })
-            .await
-            .expect("a policy");
+        engine.set_policy(&feed, &PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
     }
 }
 
@@ -87,9 +81,9 @@ fn cpu_seconds() -> f64 {
 async fn main() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = std::env::args().find(|arg| arg.starts_with("redis://"));
-    let engine: Engine = match url {
-        Some(url) => Engine::redis(StoreOptions::new(url)).await.expect("an engine"),
-        None => Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
+    let engine: Store = match url {
+        Some(url) => Store::redis(StoreOptions::new(url)).await.expect("an engine"),
+        None => Store::embedded(StoreOptions::new(""), dir.path().to_owned()).await.expect("an engine"),
     };
     println!("engine: {}", engine.name());
     println!("{:>10} {:>8} {:>6} {:>12} {:>14}", "in flight", "batch", "feeds", "gifts/s", "CPU µs/gift");
@@ -108,5 +102,5 @@ async fn main() {
         }
         println!();
     }
-    engine.close().await.expect("closed");
+    engine.close().await;
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Delivery, FeedId, Gift, Hook, HookKey, HookScope, HookSpec, Millis, PolicyPatch};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{Engine, PolicyChange, Publish, ReadWebhook, SetPolicy, SwapWebhook};
+use tipcast::engine::{PolicyChange, Store};
 use tipcast::work::reports::{ReportLoop, ReportOptions};
 use tokio::time::sleep;
 
@@ -100,18 +100,15 @@ fn serve(stream: TcpStream, got: &Got) -> Option<()> {
     }
 }
 
-async fn plain_feed(engine: &Engine, name: &str) -> FeedId {
+async fn plain_feed(engine: &Store, name: &str) -> FeedId {
     let feed: FeedId = name.parse().expect("a name");
     let raw = to_raw_value(&json!({ "dedup": "off" })).expect("json");
     let patch = PolicyPatch::parse(&raw).expect("a policy");
-    engine
-        .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: Millis::now() })
-        .await
-        .expect("a policy");
+    engine.set_policy(&feed, &PolicyChange::Merge(patch), Millis::now()).await.expect("a policy");
     feed
 }
 
-async fn hook(engine: &Engine, scope: HookScope, name: &str, url: String, batch_ms: u64) {
+async fn hook(engine: &Store, scope: HookScope, name: &str, url: String, batch_ms: u64) {
     let key = HookKey { scope, name: name.parse().expect("a name") };
     let spec = HookSpec {
         url,
@@ -124,10 +121,7 @@ async fn hook(engine: &Engine, scope: HookScope, name: &str, url: String, batch_
         headers: Default::default(),
     };
     let now = Millis::now();
-    engine
-        .run(SwapWebhook { key: key.clone(), was: None, to: Some(Hook::new(spec, now)), now })
-        .await
-        .expect("a webhook");
+    engine.swap_webhook(&key, None, Some(Hook::new(spec, now)), now).await.expect("a webhook");
 }
 
 fn quantile(sorted: &[i64], q: f64) -> i64 {
@@ -135,7 +129,7 @@ fn quantile(sorted: &[i64], q: f64) -> i64 {
 }
 
 /// Publishes batches; `pace` gifts a second, 0 as fast as it goes.
-async fn produce(engine: &Engine, feeds: &[FeedId], batches: usize, pace: usize) {
+async fn produce(engine: &Store, feeds: &[FeedId], batches: usize, pace: usize) {
     let began = Instant::now();
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..batches {
@@ -149,16 +143,13 @@ async fn produce(engine: &Engine, feeds: &[FeedId], batches: usize, pace: usize)
         let (engine, feed) = (engine.clone(), feeds[n % feeds.len()].clone());
         calls.spawn(async move {
             let gifts = (0..BATCH).map(|k| gift(n * BATCH + k)).collect();
-            engine
-                .run(Publish { feed: feed.clone(), gifts, now: Millis::now() })
-                .await
-                .expect("acknowledged");
+            engine.publish(&feed, gifts, Millis::now()).await.expect("acknowledged");
         });
     }
     calls.join_all().await;
 }
 
-async fn speed(engine: &Engine, feeds: usize, run: &str) {
+async fn speed(engine: &Store, feeds: usize, run: &str) {
     let (address, got) = endpoint();
     let mut names = vec![];
     for n in 0..feeds {
@@ -201,7 +192,7 @@ async fn speed(engine: &Engine, feeds: usize, run: &str) {
 }
 
 /// Fifty feeds with ten gifts a second each, alone and beside an endpoint of all feeds that never answers.
-async fn hang(engine: &Engine, run: &str) {
+async fn hang(engine: &Store, run: &str) {
     const FEEDS: usize = 50;
     let (address, got) = endpoint();
     let mut names = vec![];
@@ -220,15 +211,8 @@ async fn hang(engine: &Engine, run: &str) {
         match what {
             "alone" => {}
             "alone again" => {
-                let known = engine
-                    .run(ReadWebhook { key: key.clone() })
-                    .await
-                    .expect("a webhook")
-                    .map(|hook| hook.version);
-                engine
-                    .run(SwapWebhook { key: key.clone(), was: known, to: None, now: Millis::now() })
-                    .await
-                    .expect("it goes");
+                let known = engine.read_webhook(&key).await.expect("a webhook").map(|hook| hook.version);
+                engine.swap_webhook(&key, known, None, Millis::now()).await.expect("it goes");
             }
             _ => hook(engine, HookScope::All, "dead", format!("http://{address}/hang"), 0).await,
         }
@@ -241,10 +225,7 @@ async fn hang(engine: &Engine, run: &str) {
             let (engine, feed) = (engine.clone(), names[n % FEEDS].clone());
             n += 1;
             calls.spawn(async move {
-                engine
-                    .run(Publish { feed: feed.clone(), gifts: vec![gift(n)], now: Millis::now() })
-                    .await
-                    .expect("acknowledged");
+                engine.publish(&feed, vec![gift(n)], Millis::now()).await.expect("acknowledged");
             });
         }
         calls.join_all().await;
@@ -268,9 +249,9 @@ async fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let url = args.iter().find(|arg| arg.starts_with("redis://"));
-    let engine: Engine = match url {
-        Some(url) => Engine::redis(StoreOptions::new(url.clone())).await.expect("a Redis"),
-        None => Engine::embedded(StoreOptions::new(""), folder.path().to_owned()).await.expect("a folder"),
+    let engine: Store = match url {
+        Some(url) => Store::redis(StoreOptions::new(url.clone())).await.expect("a Redis"),
+        None => Store::embedded(StoreOptions::new(""), folder.path().to_owned()).await.expect("a folder"),
     };
     let run = Millis::now().0.to_string();
     let wants = |what: &str| {
@@ -285,5 +266,5 @@ async fn main() {
     if wants("hang") {
         hang(&engine, &run).await;
     }
-    engine.close().await.expect("closed");
+    engine.close().await;
 }

@@ -9,8 +9,8 @@ use serde_json::value::to_raw_value;
 use super::memory;
 use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
 use crate::domain::{Policy, PolicyPatch, Refused};
-use crate::engine::store::{Store, StoreOptions};
-use crate::engine::{Engine, EngineError, ReportLimits};
+use crate::engine::store::StoreOptions;
+use crate::engine::{EngineError, ReportLimits, Store};
 use crate::metrics::Metrics;
 use crate::supervise::Parts;
 
@@ -33,7 +33,7 @@ pub(super) async fn open(
     defaults: Policy,
     metrics: &Arc<Metrics>,
     parts: &Arc<Parts>,
-) -> Result<Engine, EngineError> {
+) -> Result<Store, EngineError> {
     let options = StoreOptions {
         metrics: metrics.clone(),
         parts: parts.clone(),
@@ -48,11 +48,10 @@ pub(super) async fn open(
         },
         ..redis_options(&config.redis, defaults)
     };
-    let opened = match config.redis.url.is_empty() {
-        true => Engine::embedded(options, config.embedded.data_dir.clone()).await,
-        false => Engine::redis(options).await,
-    };
-    Ok(opened?.metered(metrics.clone()))
+    match config.redis.url.is_empty() {
+        true => Store::embedded(options, config.embedded.data_dir.clone()).await,
+        false => Store::redis(options).await,
+    }
 }
 
 /// What can be said of the store without asking it.

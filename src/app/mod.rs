@@ -67,7 +67,7 @@ pub enum StartError {
     /// The address cannot be listened on; says which and what to do.
     Listen(String),
     /// The store cannot be opened.
-    Engine(EngineError),
+    Store(EngineError),
     /// The server stopped by itself.
     Server(std::io::Error),
     /// A part that cannot be started again has ended; says which.
@@ -79,7 +79,7 @@ impl fmt::Display for StartError {
         match self {
             StartError::Config(error) => error.fmt(f),
             StartError::Listen(why) => f.write_str(why),
-            StartError::Engine(error) => error.fmt(f),
+            StartError::Store(error) => error.fmt(f),
             StartError::Server(error) => write!(f, "the server stopped: {error}"),
             StartError::Part(why) => write!(
                 f,
@@ -149,7 +149,7 @@ async fn serve_until(
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let parts = Parts::new(metrics.clone());
-    let engine = engine::open(&config, policy, &metrics, &parts).await.map_err(StartError::Engine)?;
+    let engine = engine::open(&config, policy, &metrics, &parts).await.map_err(StartError::Store)?;
     let live = Live::start(engine.clone(), metrics.clone(), parts.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
     let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep }, &parts);
@@ -259,10 +259,8 @@ async fn serve_until(
     if let Some(exporting) = exporting {
         exporting.stop(SPANS_TIME).await;
     }
-    match timeout(CLOSING_TIME, engine.close()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!("closing the store: {error}"),
-        Err(_) => tracing::warn!("the store did not close in time; nothing acknowledged is lost"),
+    if timeout(CLOSING_TIME, engine.close()).await.is_err() {
+        tracing::warn!("the store did not close in time; nothing acknowledged is lost");
     }
     match failed {
         Some(why) => Err(StartError::Part(why)),

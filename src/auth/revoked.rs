@@ -1,6 +1,6 @@
 //! Viewers whose tokens were revoked: known on every node, judged without I/O.
 //!
-//! A store remembers them ([`crate::engine::RevokeViewer`]); [`follow`] brings to a node what it does not have yet. A
+//! A store remembers them ([`Store::revoke_viewer`]); [`follow`] brings to a node what it does not have yet. A
 //! node that waits for the store to say so for the first time takes no token: one that was revoked before the node
 //! started must not open anything.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::domain::Millis;
-use crate::engine::{Engine, EngineError, ListRevocations, Revocation, RevokedAt};
+use crate::engine::{EngineError, Revocation, RevokedAt, Store};
 use crate::supervise::{Beat, faults};
 
 /// How often a node asks a store for what is new that does not tell, or does not answer. With the time that the answer takes
@@ -135,7 +135,7 @@ impl Revoked {
 
 /// Keeps `revoked` as the store has it, whenever `is_needed` says so. `refuse` puts into it what is new.
 pub async fn follow(
-    engine: Engine,
+    engine: Store,
     revoked: Arc<Revoked>,
     is_needed: impl Fn() -> bool,
     refuse: impl Fn(&Revocation),
@@ -148,7 +148,7 @@ pub async fn follow(
     loop {
         beat.works();
         faults::pass("revocations").await;
-        let is_known = wakes.is_some() && !woken && read.is_some_and(|read| read.elapsed() < AT_LEAST);
+        let is_known = !woken && read.is_some_and(|read| read.elapsed() < AT_LEAST);
         if !is_needed() {
             read = None;
         } else if !is_known {
@@ -169,25 +169,19 @@ pub async fn follow(
             revoked.tidy(Millis::now());
         }
         beat.rests();
-        woken = match &mut wakes {
-            Some(wakes) => tokio::time::timeout(EVERY, wakes.next()).await.is_ok(),
-            None => {
-                tokio::time::sleep(EVERY).await;
-                false
-            }
-        };
+        woken = tokio::time::timeout(EVERY, wakes.next()).await.is_ok();
     }
 }
 
 /// Reads what is new since `at`, page by page.
 pub async fn read_new(
-    engine: &Engine,
+    engine: &Store,
     revoked: &Revoked,
     at: &mut RevokedAt,
     refuse: &impl Fn(&Revocation),
 ) -> Result<(), EngineError> {
     loop {
-        let page = engine.run(ListRevocations { after: at.clone(), max: PAGE }).await?;
+        let page = engine.list_revocations(at, PAGE).await?;
         page.revoked.iter().for_each(refuse);
         // A page without any that can be read may still have moved on.
         let over = *at == page.at;

@@ -1,5 +1,6 @@
 //! What the metrics count of what came of operations.
 
+use super::{DueFate, DueRun, DueTurn};
 use crate::domain::answer::GiftFate;
 use crate::domain::{
     Cancelled, ClaimOutcome, ClaimRefused, Claimed, Confirmed, Defined, DropView, FeedId, InReview, Outcome,
@@ -97,6 +98,32 @@ pub(super) fn decided_review(reviewed: &Reviewing, _: &FeedId, metrics: &Metrics
         Some(GiftFate::Taken(answer)) => drop(metrics.gifts[status_of(answer.status)].inc()),
         Some(GiftFate::Waits(_)) => drop(metrics.gifts[GiftStatus::Scheduled].inc()),
         Some(GiftFate::Cancelled(_) | GiftFate::InReview { .. }) | None => {}
+    }
+}
+
+pub(super) fn claimed_due(turn: &DueTurn, metrics: &Metrics) {
+    metrics.due_claimed.inc_by(turn.feeds.len() as u64);
+    let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
+    metrics.due_reclaimed.inc_by(reclaimed as u64);
+    metrics.due_feeds.set(turn.waiting as i64);
+}
+
+pub(super) fn handled_due(run: &DueRun, feed: &FeedId, metrics: &Metrics) {
+    for handled in &run.handled {
+        if matches!(handled.fate, DueFate::Shown(_) | DueFate::PutOff | DueFate::Struck(_)) {
+            metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
+        }
+        match &handled.fate {
+            DueFate::Shown(answer) => drop(metrics.gifts[status_of(answer.status)].inc()),
+            DueFate::PutOff => {}
+            DueFate::Struck(view) => view.iter().for_each(|view| stock(view, feed, metrics)),
+            DueFate::SetAside => drop(metrics.due_set_aside.inc()),
+            DueFate::Dead(dead) => {
+                metrics.due_dead.inc();
+                let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
+                tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
+            }
+        }
     }
 }
 

@@ -1,13 +1,8 @@
-//! What engines say of due queues: what waits, whose turn it is, what was done.
-//!
-//! What waits for its time in feeds, and whose turn it is.
+//! What a store says of due queues: what waits, whose turn it is, what was done.
 
 use tokio::sync::broadcast;
 
-use super::counted::{status_of, stock};
-use super::operation::operation;
-use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, GiftId, Millis};
-use crate::metrics::Metrics;
+use crate::domain::{Answer, DropView, DueKind, DuePlace, FeedId, Gift, Millis};
 
 /// Entries of one feed that are handled in one step, at most: a longer script would hold up everybody
 /// else's.
@@ -25,99 +20,6 @@ const WAKES: usize = 64;
 /// How long an entry rests after it could not be handled for the `tries`th time: 1 s, 4 s, 16 s, 64 s.
 pub fn rest_after(tries: u64) -> u64 {
     1_000 << (2 * tries.saturating_sub(1).min(8))
-}
-
-/// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
-/// most `max` (≥ 1).
-#[derive(Clone, Debug)]
-pub struct ListScheduled {
-    pub feed: FeedId,
-    pub after: Option<DuePlace>,
-    pub max: usize,
-}
-
-operation!(ListScheduled -> ScheduledPage, Scheduled, feed: feed);
-
-/// Cancels a gift that waits. Its id stays used, for a window from now.
-#[derive(Clone, Debug)]
-pub struct CancelScheduled {
-    pub feed: FeedId,
-    pub id: GiftId,
-    pub now: Millis,
-}
-
-operation!(CancelScheduled -> Unscheduled, Unschedule, feed: feed, now: now);
-
-/// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
-#[derive(Clone, Debug)]
-pub struct ListDeadDue {
-    pub feed: FeedId,
-}
-
-operation!(ListDeadDue -> Vec<DeadDue>, Dead, feed: feed);
-
-/// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
-/// wait longest first. A feed with more due than one step takes goes behind the others.
-///
-/// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
-/// turn that is not given back ends by itself well within a second. That several run one feed does
-/// no harm: what is due happens once, because every step of [`super::RunDue`] is atomic.
-#[derive(Clone, Debug)]
-pub struct ClaimDue {
-    pub over: Vec<DueDone>,
-    pub max: usize,
-    pub now: Millis,
-}
-
-operation!(ClaimDue -> DueTurn, ClaimDue, store, now: now, record: count_turn);
-
-/// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
-/// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
-/// the answer to that becomes what is remembered of its id, for a window from now. An entry that
-/// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
-/// it is dead.
-#[derive(Clone, Debug)]
-pub struct RunDue {
-    pub feed: FeedId,
-    pub now: Millis,
-}
-
-operation!(RunDue -> DueRun, RunDue, feed: feed, now: now, record: count_run);
-
-/// Looks at everything that waits, and puts right what was made while the clock was ahead: it waits for as long as it was to
-/// wait then, from `now` on, and webhooks are looked at at once. To be run at start and after the clock was set back; once too
-/// often does no harm. Where the times are the store's own, there is nothing to do. How many entries were put right.
-#[derive(Clone, Copy, Debug)]
-pub struct Rewind {
-    pub now: Millis,
-}
-
-operation!(Rewind -> u64, Rewind, store, now: now);
-
-fn count_turn(turn: &DueTurn, metrics: &Metrics) {
-    metrics.due_claimed.inc_by(turn.feeds.len() as u64);
-    let reclaimed = turn.feeds.iter().filter(|feed| feed.reclaimed).count();
-    metrics.due_reclaimed.inc_by(reclaimed as u64);
-    metrics.due_feeds.set(turn.waiting as i64);
-}
-
-fn count_run(run: &DueRun, feed: &FeedId, metrics: &Metrics) {
-    for handled in &run.handled {
-        if matches!(handled.fate, DueFate::Shown(_) | DueFate::PutOff | DueFate::Struck(_)) {
-            metrics.due_lag.observe(handled.late_ms as f64 / 1_000.0);
-        }
-        match &handled.fate {
-            DueFate::Shown(answer) => drop(metrics.gifts[status_of(answer.status)].inc()),
-            DueFate::PutOff => {}
-            DueFate::Struck(view) => view.iter().for_each(|view| stock(view, feed, metrics)),
-            DueFate::SetAside => drop(metrics.due_set_aside.inc()),
-            DueFate::Dead(dead) => {
-                metrics.due_dead.inc();
-                let (kind, id, reason) = (dead.kind_word(), &dead.id, &dead.reason);
-                tracing::error!(%feed, kind, id, reason, "something due could not be done and is given up");
-            }
-        }
-    }
 }
 
 /// Gifts that wait, in the order in which they will be shown.
@@ -171,7 +73,7 @@ pub struct DueDone {
     pub next: Option<Millis>,
 }
 
-/// The answer to [`ClaimDue`].
+/// The answer to [`Store::claim_due`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueTurn {
     /// Feeds with something due.
@@ -207,7 +109,7 @@ pub enum DueFate {
     Shown(Answer),
     /// Time decided about a gift in review that is shown later, at its own time.
     PutOff,
-    /// What was due of a drop was done ([`super::TickDrop`]); how it stands, unless there is none.
+    /// What was due of a drop was done ([`Store::tick_drop`]); how it stands, unless there is none.
     Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
     SetAside,

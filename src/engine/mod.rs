@@ -1,5 +1,5 @@
-//! Where feeds live. What can be asked of a store is a type for each operation, in a file for each feature; [`Engine::run`]
-//! gives it to the [`store`], whose scripts run in Redis or in this process. One suite of tests runs every case against both.
+//! Where feeds live. What a [`Store`] can do is a method for each thing, in `store/methods`, a file for each subject; its scripts
+//! run in Redis or in this process. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.
 //! - An `Ok` of one that writes means durable, to what the engine states (embedded: on disk; Redis: the script returned).
@@ -11,63 +11,45 @@
 //! - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every operation that needs them;
 //!   no other feed notices.
 
-// The members of operations are their parameters; what they mean is in the documentation of the operation.
-#![allow(missing_docs)]
-
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::domain::Change;
 use crate::metrics::labels::Failure;
 
 mod counted;
-mod drops;
 mod due;
 pub mod embedded;
 mod feeds;
 mod folder;
-
 mod log_throttle;
 mod moderation;
 mod notices;
-pub mod operation;
 pub mod presence;
-mod probe;
 pub mod protocol;
 mod redis;
 mod reports;
 mod requests;
-mod review;
-mod run;
 mod sources;
 pub mod store;
 mod totals;
 mod viewers;
 mod writes;
 
-pub use drops::*;
 pub use due::*;
 pub use feeds::*;
 pub(crate) use log_throttle::LogThrottle;
 pub use moderation::*;
 pub use notices::{NOTICES, Notices, Subscription};
-pub use operation::{Operation, Run, Scope};
-pub use presence::{Count, Presence, ReadPresence, ReportPresence};
-pub use probe::*;
+pub use presence::{Count, Presence};
 pub use reports::*;
 pub use requests::*;
-pub use review::*;
-#[cfg(any(test, feature = "faults"))]
-pub use run::test_store;
-pub use run::{Engine, Supported};
 pub use sources::*;
+pub use store::Store;
+#[cfg(any(test, feature = "faults"))]
+pub use store::test_store;
 pub use totals::*;
 pub use viewers::*;
-
-/// What an engine call gives back: boxed, so that engines can stand behind `dyn`.
-pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
 
 /// Gifts of one feed that may wait to be shown, unless the operator says otherwise.
 pub const SCHEDULED_MAX: u64 = 100_000;

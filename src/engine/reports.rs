@@ -12,17 +12,7 @@
 //!
 //! Which webhook has something to send in which feed, and whose turn it is to send it.
 
-use std::sync::Arc;
-
-use super::operation::operation;
-use crate::domain::ledger::LedgerPart;
-use crate::domain::pull::Seek;
-use crate::domain::signature::SigningKey;
-use crate::domain::story::{EntryState, GiftMemory};
-use crate::domain::{
-    Ask, Cursor, DeadLetter, Entry, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis,
-    Reader, Replay, Taken,
-};
+use crate::domain::{Cursor, Entry, Job, Millis};
 
 /// Readers of one feed at most, groups and webhooks together. Each publish that trims looks at them all.
 pub const READERS_MAX: usize = 64;
@@ -63,221 +53,6 @@ impl Default for ReportLimits {
     }
 }
 
-/// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
-/// there is none, with at most `ledger_max` entries to read.
-///
-/// First those whose lease ran out or that were given back, then those never handed out, all together in
-/// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
-#[derive(Clone, Debug)]
-pub struct ClaimEntries {
-    pub feed: FeedId,
-    pub group: GroupId,
-    pub ask: Ask,
-    pub now: Millis,
-}
-
-operation!(ClaimEntries -> Option<Taken>, TakeEntries, feed: feed, now: now);
-
-/// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
-/// when there is no such group. Other cursors change nothing.
-#[derive(Clone, Debug)]
-pub struct AckEntries {
-    pub feed: FeedId,
-    pub group: GroupId,
-    pub cursors: Vec<Cursor>,
-    pub now: Millis,
-}
-
-operation!(AckEntries -> Option<u64>, AckEntries, feed: feed, now: now);
-
-/// Gives entries that are pending back, for the next claimer, after a pause of 1, 2, 4 … 60 s by attempt; one that was handed out
-/// `max_attempts` times is a dead letter. Subscriptions of the feed are notified.
-/// How many were; none when there is no such group.
-#[derive(Clone, Debug)]
-pub struct NackEntries {
-    pub feed: FeedId,
-    pub group: GroupId,
-    pub cursors: Vec<Cursor>,
-    pub now: Millis,
-}
-
-operation!(NackEntries -> Option<u64>, NackEntries, feed: feed, now: now);
-
-/// Entries of a feed's ledger from `from` on, or from the oldest that is kept; nobody is handed them.
-#[derive(Clone, Debug)]
-pub struct ReadLedger {
-    pub feed: FeedId,
-    pub from: Cursor,
-    pub max: usize,
-    pub now: Millis,
-}
-
-operation!(ReadLedger -> LedgerPart, Readers, feed: feed, now: now);
-
-/// Moves a group. What it has pending is dropped from it. Returns the number of the entry that it is handed next, or `None`
-/// when there is no such group.
-#[derive(Clone, Debug)]
-pub struct SeekGroup {
-    pub feed: FeedId,
-    pub group: GroupId,
-    pub to: Seek,
-    pub now: Millis,
-}
-
-operation!(SeekGroup -> Option<Cursor>, Readers, feed: feed, now: now);
-
-/// How a group stands; none when there is no such group.
-#[derive(Clone, Debug)]
-pub struct ReadGroup {
-    pub feed: FeedId,
-    pub group: GroupId,
-    pub now: Millis,
-}
-
-operation!(ReadGroup -> Option<GroupView>, Readers, feed: feed, now: now);
-
-/// Reads what is remembered of a gift. `None`: its id is unknown, or was forgotten.
-#[derive(Clone, Debug)]
-pub struct ReadGift {
-    pub feed: FeedId,
-    pub id: GiftId,
-    pub now: Millis,
-}
-
-operation!(ReadGift -> Option<GiftMemory>, Readers, feed: feed, now: now);
-
-/// Reads what a reader has done with an entry of its feed's ledger. `None`: it does not read there, or began after that entry.
-#[derive(Clone, Debug)]
-pub struct ReadEntryState {
-    pub feed: FeedId,
-    pub reader: Reader,
-    pub cursor: Cursor,
-    pub now: Millis,
-}
-
-operation!(ReadEntryState -> Option<EntryState>, Readers, feed: feed, now: now);
-
-/// Forgets a group with all it has; false when there is no such group.
-#[derive(Clone, Debug)]
-pub struct DeleteGroup {
-    pub feed: FeedId,
-    pub group: GroupId,
-}
-
-operation!(DeleteGroup -> bool, Readers, feed: feed);
-
-/// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
-#[derive(Clone, Debug)]
-pub struct ListReaders {
-    pub feed: Option<FeedId>,
-}
-
-operation!(ListReaders -> Vec<(FeedId, Reader)>, Readers, store);
-
-/// A reader's dead letters, the oldest first.
-#[derive(Clone, Debug)]
-pub struct ListDeadLetters {
-    pub feed: FeedId,
-    pub reader: Reader,
-    /// How many of the oldest are left out.
-    pub skip: usize,
-    /// The most that are given.
-    pub max: usize,
-}
-
-operation!(ListDeadLetters -> Vec<DeadLetter>, Letters, feed: feed);
-
-/// Sends dead letters again: a group's next claimers get them, a webhook sends them before anything else.
-/// Takes them off the list. How many there were.
-#[derive(Clone, Debug)]
-pub struct ReplayDeadLetters {
-    pub feed: FeedId,
-    pub reader: Reader,
-    pub which: Replay,
-    pub now: Millis,
-}
-
-operation!(ReplayDeadLetters -> u64, Letters, feed: feed, now: now);
-
-/// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
-#[derive(Clone, Debug)]
-pub struct ListDeadLetterFeeds {
-    pub hook: HookId,
-}
-
-operation!(ListDeadLetterFeeds -> Vec<FeedId>, Letters, store);
-
-/// A webhook; none when there is no such one.
-#[derive(Clone, Debug)]
-pub struct ReadWebhook {
-    pub key: HookKey,
-}
-
-operation!(ReadWebhook -> Option<Hook>, Hooks, store);
-
-/// Every webhook in the store, by scope and name; at most [`LISTED`].
-#[derive(Clone, Debug)]
-pub struct ListWebhooks;
-
-operation!(ListWebhooks -> Vec<(HookKey, Hook)>, Hooks, store);
-
-/// The key with which this installation signs what it sends to webhooks; made when it is asked for first.
-#[derive(Clone, Debug)]
-pub struct ReadSigningKey;
-
-operation!(ReadSigningKey -> Arc<SigningKey>, Hooks, store);
-
-/// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
-/// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
-/// goes takes all it has along.
-#[derive(Clone, Debug)]
-pub struct SwapWebhook {
-    pub key: HookKey,
-    pub was: Option<u64>,
-    pub to: Option<Hook>,
-    pub now: Millis,
-}
-
-operation!(SwapWebhook -> Swapped, Hooks, store, now: now);
-
-/// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
-/// longest first. A turn that is not given back ends by itself after `lease_ms`.
-///
-/// A job is there from the first entry for a webhook that rests, `batch_ms` later.
-#[derive(Clone, Debug)]
-pub struct ClaimJobs {
-    pub over: Vec<JobDone>,
-    pub max: usize,
-    pub lease_ms: u64,
-    pub now: Millis,
-}
-
-operation!(ClaimJobs -> JobTurn, ClaimJobs, store, now: now);
-
-/// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
-/// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
-/// `batch_ms` later.
-#[derive(Clone, Debug)]
-pub struct OpenJob {
-    pub job: Job,
-    pub want: Want,
-    pub now: Millis,
-}
-
-operation!(OpenJob -> Option<Work>, OpenJob, feed: job.feed, now: now);
-
-/// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
-/// [`super::OpenJob`] does then. None: somebody else went on, and nothing was changed.
-#[derive(Clone, Debug)]
-pub struct SaveJob {
-    pub job: Job,
-    pub save: Save,
-    pub want: Want,
-    pub now: Millis,
-}
-
-operation!(SaveJob -> Option<Work>, SaveJob, feed: job.feed, now: now);
-
 /// What became of the wish to change a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swapped {
@@ -309,7 +84,7 @@ pub struct JobDone {
     pub next_in_ms: Option<u64>,
 }
 
-/// The answer to [`ClaimJobs`].
+/// The answer to [`Store::claim_jobs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTurn {
     /// Jobs whose time has come.
@@ -320,7 +95,7 @@ pub struct JobTurn {
     pub waiting: u64,
 }
 
-/// What the caller of [`OpenJob`] can use.
+/// What the caller of [`Store::open_job`] can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Entries at most, of each kind.

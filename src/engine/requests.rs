@@ -1,8 +1,5 @@
 //! Which signed requests were accepted, so that a captured one is not accepted for something else.
 
-use super::operation::operation;
-use crate::domain::Millis;
-
 /// How long a store remembers a signed request, in milliseconds. A captured request is good from five minutes before its
 /// time to five minutes after it; the rest is for clocks of nodes that differ.
 pub const REQUEST_KEPT_MS: u64 = 900_000;
@@ -17,15 +14,3 @@ pub enum RequestUse {
     /// It came for another target before.
     Elsewhere,
 }
-
-/// Records that a request is for `target`, unless it is recorded for a target already. `request` identifies it: at most 64
-/// ASCII letters and digits, evenly spread. A record lasts [`REQUEST_KEPT_MS`], restarts included, and all nodes of a store
-/// share it.
-#[derive(Clone, Debug)]
-pub struct ClaimRequest {
-    pub request: String,
-    pub target: String,
-    pub now: Millis,
-}
-
-operation!(ClaimRequest -> RequestUse, ClaimRequest, store, now: now);

@@ -2,7 +2,6 @@
 //!
 //! Revoked viewers, of all feeds together. Each is remembered until no token that it concerns lives.
 
-use super::operation::operation;
 use crate::domain::Millis;
 
 /// Viewers that may be revoked at a time; one more is [`super::EngineError::Overloaded`].
@@ -36,23 +35,3 @@ pub struct RevokedPage {
     /// After them.
     pub at: RevokedAt,
 }
-
-/// Has tokens of a viewer refused that were issued before a time; gives the time that holds, which never moves
-/// back.
-#[derive(Clone, Debug)]
-pub struct RevokeViewer {
-    pub revocation: Revocation,
-    pub now: Millis,
-}
-
-operation!(RevokeViewer -> Millis, Revoke, store, now: now);
-
-/// Revocations after those that were read, at most so many. Who read in another life of the store begins anew.
-/// One that is made again comes again, after the others.
-#[derive(Clone, Debug)]
-pub struct ListRevocations {
-    pub after: RevokedAt,
-    pub max: usize,
-}
-
-operation!(ListRevocations -> RevokedPage, Revoked, store);

@@ -10,7 +10,6 @@ use super::{Gate, body, feed_of, traced};
 use crate::auth::signed::item_id;
 use crate::domain::json::{fault, first_faults, read_list};
 use crate::domain::{Gift, GiftId, Millis, Outcome, Refused, Trace};
-use crate::engine::Publish;
 use crate::metrics::labels;
 
 /// The most gifts in one request; also the most that an engine takes as one step.
@@ -51,7 +50,7 @@ async fn take(
     }
     gifts.iter_mut().for_each(|gift| gift.trace = trace.clone());
     if !gifts.is_empty() {
-        let outcomes = gate.run(Publish { feed: feed.clone(), gifts, now: Millis::now() }).await?;
+        let outcomes = gate.run(gate.engine.publish(&feed, gifts, Millis::now())).await?;
         if fill(&mut results, outcomes).is_none() {
             tracing::error!(engine = gate.engine.name(), "the engine gave too few outcomes for a batch");
             return Err(ApiError::Internal);

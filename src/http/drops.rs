@@ -8,7 +8,6 @@ use super::problem::{ApiError, invalid};
 use super::{Gate, body, drop_of, feed_of};
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::{Defined, DropSpec, DropView, FeedId, Millis, json};
-use crate::engine::{DefineDrop, ListDrops};
 
 /// `PUT /v1/feeds/{feed}/drops/{drop}`
 pub(super) async fn put(
@@ -19,7 +18,7 @@ pub(super) async fn put(
     let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let spec = DropSpec::parse(json::syntax(&bytes)?)?;
-    match gate.run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec, now: Millis::now() }).await? {
+    match gate.run(gate.engine.define_drop(&feed, &drop, &spec, Millis::now())).await? {
         Defined::New(view) => Ok(one(StatusCode::CREATED, &view)),
         Defined::Changed(view) => Ok(one(StatusCode::OK, &view)),
         Defined::BelowTaken(taken) => Err(ApiError::DropTotal(taken)),
@@ -50,7 +49,7 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 }
 
 async fn read(gate: &Gate, feed: &FeedId) -> Result<Vec<DropView>, ApiError> {
-    let fetch = async || gate.run(ListDrops { feed: feed.clone(), now: Millis::now() }).await;
+    let fetch = async || gate.run(gate.engine.list_drops(feed, Millis::now())).await;
     gate.drops.read(gate, feed, &(), fetch).await
 }
 

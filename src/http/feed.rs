@@ -14,7 +14,6 @@ use bytes::Bytes;
 use super::problem::ApiError;
 use super::{Gate, caller_of, etag, feed_of};
 use crate::domain::{FeedId, FeedList, Millis, Position, Visibility};
-use crate::engine::{ReadPolicy, ReadSnapshot};
 use crate::live::Shown;
 use crate::live::frame::list_json;
 
@@ -29,11 +28,11 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
         None => {
             // A refusal reads no rows: it would cost more than an answer, and its time would reveal that there are some.
             if let Err(closed) = may_see()
-                && gate.read(ReadPolicy { feed: feed.clone() }).await?.visibility == Visibility::Private
+                && gate.read(gate.engine.read_policy(&feed)).await?.visibility == Visibility::Private
             {
                 return Err(closed);
             }
-            let read = gate.read(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await?;
+            let read = gate.read(gate.engine.read_snapshot(&feed, Millis::now())).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
             let private = read.policy.visibility == Visibility::Private;
             let list = read.into_list();

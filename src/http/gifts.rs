@@ -12,7 +12,6 @@ use super::problem::{ApiError, invalid};
 use super::{Gate, body, feed_of, named_feed, traced};
 use crate::domain::json::Json;
 use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace};
-use crate::engine::{Publish, RetractRow};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -39,7 +38,7 @@ async fn take(
     let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let gifts = vec![read(&bytes, key, caller, trace)?];
     drop(bytes);
-    let mut outcomes = gate.run(Publish { feed: feed.clone(), gifts, now: Millis::now() }).await?;
+    let mut outcomes = gate.run(gate.engine.publish(&feed, gifts, Millis::now())).await?;
     let Some(outcome) = outcomes.pop() else {
         tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
         return Err(ApiError::Internal);
@@ -83,10 +82,7 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
     let row: RowId = req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
-    let at = gate
-        .run(RetractRow { feed: feed.clone(), row: row.clone(), now: Millis::now() })
-        .await?
-        .ok_or_else(missing)?;
+    let at = gate.run(gate.engine.retract_row(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
     Ok(answers::json(StatusCode::OK, &RetractedRow::new(&row, &at)))
 }
 

@@ -11,7 +11,7 @@ use super::Gate;
 use super::answers::{self, Liveness, ReadinessStatus, ShardCounts};
 use super::problem::{ApiError, invalid};
 use crate::domain::FeedId;
-use crate::engine::{Engine, EngineError, ProbeFeed, ProbeStore, Shards};
+use crate::engine::{EngineError, Shards, Store};
 
 /// A probe younger than this makes the server ready. With [`RECENT`] and [`PROBE_TIMEOUT`] a healthy
 /// but slow store stays green, and a lost one turns red within this time.
@@ -86,7 +86,7 @@ impl Default for Readiness {
 
 impl Readiness {
     /// Probes `engine` for ever, as often as it says. Logs when the store goes and when it comes back.
-    pub async fn keep_probing(&self, engine: &Engine) {
+    pub async fn keep_probing(&self, engine: &Store) {
         loop {
             let begun = Instant::now();
             let answered = self.probe(engine).await;
@@ -96,21 +96,21 @@ impl Readiness {
     }
 
     /// One probe; true when it came back.
-    pub(super) async fn probe(&self, engine: &Engine) -> bool {
+    pub(super) async fn probe(&self, engine: &Store) -> bool {
         let _one_at_a_time = self.probing.lock().await;
-        self.note(in_time(engine.run(ProbeStore)).await, Instant::now())
+        self.note(in_time(engine.probe_store()).await, Instant::now())
     }
 
     /// Probes the store unless that was done a moment ago: what is answered next is no older. The first probe is left to
     /// [`Readiness::keep_probing`].
-    pub(super) async fn refresh(&self, engine: &Engine) {
+    pub(super) async fn refresh(&self, engine: &Store) {
         if !self.is_stale() {
             return;
         }
         let _one_at_a_time = self.probing.lock().await;
         // Somebody else's probe may have been under way.
         if self.is_stale() {
-            self.note(in_time(engine.run(ProbeStore)).await, Instant::now());
+            self.note(in_time(engine.probe_store()).await, Instant::now());
         }
     }
 
@@ -201,7 +201,7 @@ pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Re
     if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {
         gate.live.parts().working(Instant::now()).map_err(ApiError::NotReady)?;
         let feed: FeedId = feed.parse().map_err(|e| invalid(format!("feed: {e}")))?;
-        shards = in_time(gate.engine.run(ProbeFeed { feed: feed.clone() })).await.map(|()| Shards::WHOLE);
+        shards = in_time(gate.engine.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
     }
     let shards = shards.map_err(ApiError::NotReady)?;
     let status = if shards.down == 0 { ReadinessStatus::Ready } else { ReadinessStatus::Degraded };

@@ -13,7 +13,7 @@ use super::Gate;
 use super::access::{Asked, find};
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis, Visibility};
-use crate::engine::{ListReviews, LogThrottle, ReadPolicy};
+use crate::engine::LogThrottle;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{GiftStatus, Label, Route, StatusClass};
 
@@ -31,11 +31,11 @@ async fn look(gate: &Gate) {
     }
     let metrics = gate.live.metrics();
     let waiting = metrics.reviews_waiting.feeds().into_iter().filter_map(|feed| feed.parse::<FeedId>().ok());
-    let looks = waiting.map(|feed| gate.engine.run(ListReviews { feed, now: Millis::now() }));
+    let looks = waiting.map(async |feed| gate.engine.list_reviews(&feed, Millis::now()).await);
     let named = metrics.drops.feeds().into_iter().map(async |name| {
         let feed = name.parse().ok()?;
         let may = gate.limits.names_private_feeds
-            || gate.engine.run(ReadPolicy { feed }).await.ok()?.visibility == Visibility::Public;
+            || gate.engine.read_policy(&feed).await.ok()?.visibility == Visibility::Public;
         may.then_some(name)
     });
     let named = tokio::time::timeout(LOOK_WITHIN, join_all(named));

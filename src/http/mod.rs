@@ -1,5 +1,5 @@
 //! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
-//! stored; it asks the [`Engine`].
+//! stored; it asks the [`Store`].
 //!
 //! Reading order: `access` (every path and who may ask for it), `routes` (who answers), [`problem`] (every error), then one file per resource.
 
@@ -11,7 +11,7 @@ use actix_web::{HttpMessage, HttpRequest};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
-use crate::engine::{Engine, EngineError, ReadPolicy, Shards, Supported};
+use crate::engine::{EngineError, Shards, Store};
 use crate::live::{Judge, Live};
 use crate::traces::Tracer;
 
@@ -127,7 +127,7 @@ impl Default for Limits {
 
 /// What every handler can reach: one per server, shared by its workers.
 pub struct Gate {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Store,
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
@@ -159,7 +159,7 @@ pub struct Gate {
 
 impl Gate {
     /// A gate in front of `engine`, with a door that lets every program in.
-    pub fn new(engine: Engine, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+    pub fn new(engine: Store, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
         live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
         let unverified = UnverifiedBodies::new(limits.unverified, limits.batch, live.metrics().clone());
         Gate {
@@ -215,24 +215,24 @@ impl Gate {
             Some(false) => false,
             // Also where it is known: a refusal that came sooner would tell strangers that the feed is watched.
             Some(true) | None => {
-                self.run(ReadPolicy { feed: feed.clone() }).await?.visibility == Visibility::Private
+                self.run(self.engine.read_policy(feed)).await?.visibility == Visibility::Private
             }
         };
         if private { Err(closed) } else { Ok(()) }
     }
 
-    /// Has the store do `operation`, and waits never longer than [`ENGINE_TIMEOUT`].
-    pub(crate) async fn run<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
-        self.run_within(operation, ENGINE_TIMEOUT).await
+    /// Waits for what the store does, at most [`ENGINE_TIMEOUT`].
+    pub(crate) async fn run<T>(&self, call: impl StoreCall<T>) -> Result<T, ApiError> {
+        self.run_within(call, ENGINE_TIMEOUT).await
     }
 
-    /// Runs an `operation` that only reads. It may wait for a write that is under way, at most [`READ_TIMEOUT`].
-    pub(crate) async fn read<O: Supported>(&self, operation: O) -> Result<O::Reply, ApiError> {
-        self.run_within(operation, READ_TIMEOUT).await
+    /// Waits for what the store reads. That may wait for a write that is under way, at most [`READ_TIMEOUT`].
+    pub(crate) async fn read<T>(&self, call: impl StoreCall<T>) -> Result<T, ApiError> {
+        self.run_within(call, READ_TIMEOUT).await
     }
 
-    async fn run_within<O: Supported>(&self, operation: O, within: Duration) -> Result<O::Reply, ApiError> {
-        match tokio::time::timeout(within, self.engine.run(operation)).await {
+    async fn run_within<T>(&self, call: impl StoreCall<T>, within: Duration) -> Result<T, ApiError> {
+        match tokio::time::timeout(within, call).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(self.unanswered(error)),
             Err(_) => Err(self.unanswered(EngineError::Unavailable("no answer in time".into()))),
@@ -249,6 +249,11 @@ impl Gate {
         ApiError::from(error)
     }
 }
+
+/// A call of the store.
+pub(crate) trait StoreCall<T>: Future<Output = Result<T, EngineError>> {}
+
+impl<T, C: Future<Output = Result<T, EngineError>>> StoreCall<T> for C {}
 
 /// Whom the door let in.
 pub(crate) fn caller_of(req: &HttpRequest) -> Caller {

@@ -8,12 +8,11 @@ use super::problem::ApiError;
 use super::{Gate, feed_of};
 use crate::domain::Millis;
 use crate::engine::Presence as Said;
-use crate::engine::ReadPresence;
 
 /// `GET /v1/feeds/{feed}/presence`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feeds = [feed_of(&req)?];
-    let said = gate.run(ReadPresence { feeds: feeds.to_vec() }).await?.pop().unwrap_or_default();
+    let said = gate.run(gate.engine.read_presence(&feeds)).await?.pop().unwrap_or_default();
     let [feed] = feeds;
     let Said { watchers, overlays, nodes } = said;
     let answer = Presence { feed, watchers, overlays, nodes, at: Millis::now() };

@@ -12,14 +12,11 @@ use crate::domain::block::BLOCKS_MAX;
 use crate::domain::{
     Block, BlockScope, BlockWish, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewed, json,
 };
-use crate::engine::{
-    BeginWalk, BlockUser, DecideReview, FindFeedsShowing, ListBlocks, ListReviews, RetractUser, UnblockUser,
-};
 
 /// `GET /v1/feeds/{feed}/review`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let all = gate.read(ListReviews { feed: feed.clone(), now: Millis::now() }).await?;
+    let all = gate.read(gate.engine.list_reviews(&feed, Millis::now())).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&all)))
 }
 
@@ -49,11 +46,7 @@ pub(super) async fn decide(
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let decision = Decision::parse(json::syntax(&bytes)?)?;
-    match gate
-        .run(DecideReview { feed: feed.clone(), id: id.clone(), decision, now: Millis::now() })
-        .await?
-        .told
-    {
+    match gate.run(gate.engine.decide_review(&feed, &id, decision, Millis::now())).await?.told {
         Reviewed::Decided(answer) => Ok(answers::json(StatusCode::OK, &GiftResult::decided(&answer))),
         Reviewed::Later(it) => Ok(answers::json(StatusCode::OK, &GiftResult::later(&it))),
         Reviewed::Otherwise(decided) => Err(ApiError::Reviewed(decided)),
@@ -72,7 +65,7 @@ pub(super) async fn block(
     let wish = BlockWish::parse(json::syntax(&bytes)?)?;
     let now = Millis::now();
     let block = Block { user, at: now, until: wish.until };
-    let status = match gate.run(BlockUser { scope: scope.clone(), block: block.clone() }).await? {
+    let status = match gate.run(gate.engine.block_user(&scope, &block)).await? {
         Blocked::New => StatusCode::CREATED,
         Blocked::Replaced => StatusCode::OK,
         Blocked::Full => return Err(ApiError::TooManyBlocks(BLOCKS_MAX)),
@@ -89,9 +82,7 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
     let mut failed = None;
     let mut from = async |feeds: Vec<FeedId>| {
         for feed in feeds {
-            if let Err(error) =
-                gate.run(RetractUser { feed: feed.clone(), user: user.to_string(), now }).await
-            {
+            if let Err(error) = gate.run(gate.engine.retract_user(&feed, user, now)).await {
                 failed.get_or_insert(error);
             }
         }
@@ -99,18 +90,9 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
     match scope {
         BlockScope::Feed(feed) => from(vec![feed.clone()]).await,
         BlockScope::All => {
-            // Those on screen at once. Where the store has no list of its feeds, it looks for the others by and by.
-            let walks = gate.run(BeginWalk { user: user.to_string(), now }).await?;
+            // Feeds on screen at once; the walk takes all others.
+            gate.run(gate.engine.begin_walk(user, now)).await?;
             from(gate.live.watched().into_iter().map(|it| it.feed).collect()).await;
-            if walks {
-                return failed.map_or(Ok(()), Err);
-            }
-            let mut after = None;
-            while let Some(found) = gate.run(FindFeedsShowing { user: user.to_string(), after }).await? {
-                from(found.feeds).await;
-                let Some(next) = found.next else { break };
-                after = Some(next);
-            }
         }
     }
     failed.map_or(Ok(()), Err)
@@ -119,7 +101,7 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
 /// `DELETE /v1/feeds/{feed}/blocks/{user}`
 pub(super) async fn unblock(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (scope, user) = (scope_of(&req)?, user_of(&req)?);
-    if !gate.run(UnblockUser { scope: scope.clone(), user: user.to_string(), now: Millis::now() }).await? {
+    if !gate.run(gate.engine.unblock_user(&scope, &user, Millis::now())).await? {
         return Err(ApiError::NotFound("this user is not blocked here".to_owned()));
     }
     Ok(answers::json(StatusCode::OK, &answers::Unblocked::of(&user)))
@@ -128,7 +110,7 @@ pub(super) async fn unblock(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 /// `GET /v1/feeds/{feed}/blocks`
 pub(super) async fn blocks(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let scope = scope_of(&req)?;
-    let all = gate.run(ListBlocks { scope: scope.clone(), now: Millis::now() }).await?;
+    let all = gate.run(gate.engine.list_blocks(&scope, Millis::now())).await?;
     let blocks = all.iter().map(BlockEntry::from).collect();
     Ok(answers::fresh(StatusCode::OK, &BlockList { blocks }))
 }

@@ -9,7 +9,7 @@ use super::answers::{self, CancelledGift, DueFailure, DueFailureList};
 use super::problem::{ApiError, invalid};
 use super::{Gate, feed_of};
 use crate::domain::{DuePlace, GiftId, Millis};
-use crate::engine::{CancelScheduled, DeadDue, ListDeadDue, ListScheduled, ScheduledPage, Unscheduled};
+use crate::engine::{DeadDue, ScheduledPage, Unscheduled};
 
 /// Gifts of a page whose size nobody asked for, and of the largest one.
 const PAGE: (usize, usize) = (100, 1_000);
@@ -18,7 +18,7 @@ const PAGE: (usize, usize) = (100, 1_000);
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let (limit, after) = read_query(req.query_string())?;
-    let page = gate.read(ListScheduled { feed: feed.clone(), after, max: limit }).await?;
+    let page = gate.read(gate.engine.list_scheduled(&feed, after, limit)).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&page)))
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("no gift of this id waits to be shown".to_owned());
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
-    match gate.run(CancelScheduled { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await? {
+    match gate.run(gate.engine.cancel_scheduled(&feed, &id, Millis::now())).await? {
         Unscheduled::Cancelled(at) => Ok(answers::json(StatusCode::OK, &CancelledGift::new(&id, at))),
         Unscheduled::Shown => Err(ApiError::AlreadyShown(id)),
         Unscheduled::Unknown => Err(missing()),
@@ -72,7 +72,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 /// `GET /v1/feeds/{feed}/due/dead`
 pub(super) async fn dead(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let dead = gate.read(ListDeadDue { feed: feed.clone() }).await?;
+    let dead = gate.read(gate.engine.list_dead_due(&feed)).await?;
     Ok(answers::json(StatusCode::OK, &failures(&dead)))
 }
 

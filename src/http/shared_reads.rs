@@ -37,7 +37,7 @@ type Slot<T> = Arc<tokio::sync::Mutex<Option<Read<T>>>>;
 
 struct Read<T> {
     began: Instant,
-    /// [`crate::engine::Engine::writes`] when it began.
+    /// [`crate::engine::Store::writes`] when it began.
     writes: u64,
     answer: T,
 }
@@ -98,27 +98,24 @@ mod tests {
 
     use super::*;
     use crate::domain::Millis;
-    use crate::domain::tally::{LeadersAsk, LeadersView, Measure, Period, Session};
-    use crate::engine::test_store::{Asked, TestStore};
-    use crate::engine::{BeginSession, Engine, ReadLeaders};
+    use crate::domain::tally::{LeadersAsk, Measure, Period};
+    use crate::engine::Store;
+    use crate::engine::test_store::{Interception, Interceptor};
     use crate::http::totals::read_leaders;
     use crate::http::{Limits, Readiness};
     use crate::live::Live;
+    use crate::metrics::labels::Operation;
 
     /// Counts how often rankings are read.
     #[derive(Default)]
-    struct Store {
-        read: AtomicU64,
+    struct Reads {
+        leaders: AtomicU64,
     }
 
-    impl TestStore for Store {
-        fn answer(&self, asked: Asked) -> Asked {
-            asked
-                .on(|_: ReadLeaders| {
-                    let since = Millis(self.read.fetch_add(1, Ordering::Relaxed) as i64 + 1);
-                    Ok(Some(LeadersView { since, leaders: Vec::new(), user: None }))
-                })
-                .on(|begin: BeginSession| Ok((Session { id: begin.id, since: begin.now }, true)))
+    impl Interceptor for Reads {
+        fn before(&self, operation: Operation) -> Interception<'_> {
+            self.leaders.fetch_add(u64::from(operation == Operation::Leaders), Ordering::Relaxed);
+            Box::pin(std::future::ready(Ok(())))
         }
     }
 
@@ -132,35 +129,36 @@ mod tests {
         }
     }
 
-    fn gate() -> (Arc<Store>, Gate) {
-        let store = Arc::new(Store::default());
-        let engine = Engine::of_test(store.clone());
-        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
-        (store, Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default()))
+    async fn gate() -> (Arc<Reads>, Gate, tempfile::TempDir) {
+        let reads = Arc::<Reads>::default();
+        let (store, folder) = Store::in_temporary_folder(1).await;
+        let store = store.intercepted(reads.clone());
+        let live = Live::start(store.clone(), Arc::default(), Arc::default());
+        (reads, Gate::new(store, live, Arc::new(Readiness::default()), Limits::default()), folder)
     }
 
     #[actix_web::test]
     async fn an_answer_is_read_once_for_all_who_ask_at_the_same_time_and_again_after_a_write() {
-        let (store, gate) = gate();
+        let (reads, gate, _folder) = gate().await;
         let feed: FeedId = "ranked".parse().unwrap();
         let asks = [ask("a"), ask("b")];
         let all = (0..50).map(|n| read_leaders(&gate, &feed, &asks[n % 2], None));
         assert!(join_all(all).await.into_iter().all(|read| read.is_ok()));
-        assert_eq!(store.read.load(Ordering::Relaxed), 2);
+        assert_eq!(reads.leaders.load(Ordering::Relaxed), 2);
         // Each write of this node is in what is answered after it.
-        for written in 1..=3_i64 {
-            let begin = BeginSession { feed: FeedId::clone(&feed), id: "s".into(), now: Millis(0) };
-            gate.engine.run(begin).await.unwrap();
+        for written in 1..=3 {
+            gate.engine.begin_session(&feed, format!("s{written}"), Millis::now()).await.unwrap();
             let all = (0..50).map(|_| read_leaders(&gate, &feed, &asks[0], None));
             for read in join_all(all).await {
-                assert_eq!(read.unwrap().unwrap().since, Millis(2 + written));
+                assert_eq!(read.unwrap(), None, "nothing is counted here");
             }
+            assert_eq!(reads.leaders.load(Ordering::Relaxed), 2 + written);
         }
     }
 
     #[actix_web::test]
     async fn a_stranger_makes_the_store_rank_up_to_a_rate_and_others_are_not_touched() {
-        let (store, gate) = gate();
+        let (reads, gate, _folder) = gate().await;
         let feed: FeedId = "ranked".parse().unwrap();
         let (one, two) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         let mut read = 0;
@@ -168,7 +166,7 @@ mod tests {
             read += u64::from(read_leaders(&gate, &feed, &ask(&format!("u{n}")), one).await.is_ok());
         }
         assert!(read < 1_000, "{read}");
-        assert_eq!(store.read.load(Ordering::Relaxed), read);
+        assert_eq!(reads.leaders.load(Ordering::Relaxed), read);
         assert!(gate.leaders.slots.lock().unwrap().len() <= MOST);
         for other in [two, None] {
             assert!(read_leaders(&gate, &feed, &ask("v"), other).await.is_ok());

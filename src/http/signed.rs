@@ -10,7 +10,7 @@ use super::problem::{ApiError, invalid};
 use super::{Gate, body, named_feed};
 use crate::domain::Millis;
 use crate::domain::limits::IDEMPOTENCY_WINDOW_MS;
-use crate::engine::{ClaimRequest, ReadPolicy, RequestUse};
+use crate::engine::RequestUse;
 
 /// Proves a signed request, or refuses it; any other passes. Afterwards `caller` is the holder of the key and `body` is
 /// to be read from its beginning.
@@ -51,12 +51,12 @@ pub(super) async fn prove(
     let (identity, now) = (signed.identity(key), Millis::now());
     let kind = if entry.path == access::BATCH { "batch" } else { "gifts" };
     let target = format!("{kind} {feed}");
-    match gate.run(ClaimRequest { request: identity.clone(), target, now }).await? {
+    match gate.run(gate.engine.claim_request(&identity, &target, now)).await? {
         RequestUse::First => {}
         RequestUse::Elsewhere => return Err(ApiError::Replayed),
         // The feed answers a repeated gift from what it remembers of ids. Once that may be gone, it would count again.
         RequestUse::Again(age_ms) if age_ms >= IDEMPOTENCY_WINDOW_MS.0 => {
-            if age_ms >= gate.run(ReadPolicy { feed: feed.clone() }).await?.idempotency_window_ms {
+            if age_ms >= gate.run(gate.engine.read_policy(&feed)).await?.idempotency_window_ms {
                 return Err(ApiError::Replayed);
             }
         }

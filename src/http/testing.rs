@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Gate, Limits, Readiness, app};
 use crate::engine::test_store::{Interception, Interceptor};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{EngineError, Store};
 use crate::live::Live;
 use crate::metrics::labels;
 
@@ -88,7 +88,7 @@ impl Told {
 impl Bench {
     pub(super) async fn new() -> Self {
         let failing = Arc::<Failing>::default();
-        let (engine, folder) = Engine::in_temporary_folder(SCHEDULED_MAX).await;
+        let (engine, folder) = Store::in_temporary_folder(SCHEDULED_MAX).await;
         let engine = engine.intercepted(failing.clone());
         let live = Live::start(engine.clone(), Arc::default(), Arc::default());
         let gate = Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default());

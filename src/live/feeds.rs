@@ -18,7 +18,7 @@ use super::moment::Moment;
 use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
-use crate::engine::{Count, Engine, EngineError, Head, ReadHeads, ReadPresence};
+use crate::engine::{Count, EngineError, Head, Store};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
@@ -45,7 +45,7 @@ const COMPARE_AT_ONCE: usize = 256;
 
 /// The watched feeds of this node.
 pub struct Live {
-    engine: Engine,
+    engine: Store,
     metrics: Arc<Metrics>,
     parts: Arc<Parts>,
     bounds: Arc<Bounds>,
@@ -91,7 +91,7 @@ impl Drop for Entry {
 impl Live {
     /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
     /// threads outlive the watchers.
-    pub fn start(engine: Engine, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
+    pub fn start(engine: Store, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
         let bounds = Bounds::new(metrics.clone());
         let live = Arc::new(Live {
             bounds,
@@ -114,7 +114,7 @@ impl Live {
     }
 
     /// The engine behind, for resuming watchers.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Store {
         &self.engine
     }
 
@@ -370,7 +370,7 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         for names in names.chunks(COMPARE_AT_ONCE) {
             beat.works();
             // A feed whose store does not answer is compared in the next round.
-            let Ok(heads) = live.engine.run(ReadHeads { feeds: names.to_vec() }).await else { continue };
+            let Ok(heads) = live.engine.read_heads(names).await else { continue };
             let feeds = live.locked();
             for (name, head) in names.iter().zip(heads) {
                 if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
@@ -410,7 +410,7 @@ async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), Engin
     if feeds.is_empty() {
         return Ok(());
     }
-    let all = live.engine().run(ReadPresence { feeds: feeds.to_vec() }).await?;
+    let all = live.engine().read_presence(&feeds).await?;
     for (board, everywhere) in boards.iter().zip(all) {
         // A watcher that came since the last look counts here before it does in the store.
         let told = board.presence().known().flatten();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
-use crate::engine::{Count, Engine, EngineError, ReportPresence};
+use crate::engine::{Count, EngineError, Store};
 
 /// How often counts are looked at. Watchers are told no more often than that.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
@@ -37,31 +37,41 @@ impl Reporter {
     /// node that nobody watches.
     pub(super) async fn report(
         &mut self,
-        store: &Engine,
+        store: &Store,
         counts: &HashMap<FeedId, Count>,
         now: Instant,
     ) -> Result<(), EngineError> {
+        let Some(changed) = self.due_counts(counts, now) else { return Ok(()) };
+        let is_known = store.report_presence(&self.node, &changed).await?;
+        if let Some(all) = self.reported(&changed, is_known, now) {
+            store.report_presence(&self.node, &all).await?;
+        }
+        Ok(())
+    }
+
+    /// The counts that are to be reported now, if any; with none in it, the report says only that the node lives.
+    fn due_counts(&mut self, counts: &HashMap<FeedId, Count>, now: Instant) -> Option<Vec<(FeedId, Count)>> {
         if now.duration_since(self.all_told) >= ALL_ANEW {
             self.all_told = now;
             self.told.clear();
         }
         let changed = self.changed(counts);
         let due = self.renewed.is_none_or(|at| now.duration_since(at) >= RENEW);
-        if changed.is_empty() && (self.told.is_empty() || !due) {
-            return Ok(());
-        }
-        let known =
-            store.run(ReportPresence { node: self.node.to_string(), counts: changed.to_vec() }).await?;
-        self.keep(&changed);
+        (!changed.is_empty() || due && !self.told.is_empty()).then_some(changed)
+    }
+
+    /// Remembers what the store has. Returns all counts if the store did not know this node and has only some of them: the
+    /// report has renewed the node's lease, so this happens once.
+    fn reported(
+        &mut self,
+        changed: &[(FeedId, Count)],
+        is_known: bool,
+        now: Instant,
+    ) -> Option<Vec<(FeedId, Count)>> {
+        self.keep(changed);
         self.renewed = Some(now);
-        if !known {
-            // The store forgot this node, or never knew it. The lease stands now, so this is told once.
-            let all: Vec<_> = self.told.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
-            if all.len() > changed.len() {
-                store.run(ReportPresence { node: self.node.to_string(), counts: all.to_vec() }).await?;
-            }
-        }
-        Ok(())
+        let all = || self.told.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
+        (!is_known && self.told.len() > changed.len()).then(all)
     }
 
     /// Forgets what was seen of feeds whose watchers are not told any more.
@@ -99,27 +109,28 @@ impl Reporter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
-    use crate::engine::test_store::{Asked, TestStore};
 
-    /// Remembers what it was told; may be made to forget.
-    #[derive(Default)]
-    struct Store {
-        calls: Mutex<Vec<Vec<(FeedId, u64, u64)>>>,
-        knows: Mutex<bool>,
+    /// A store that remembers nodes, and may be made to forget.
+    struct Reports {
+        reporter: Reporter,
+        is_known: bool,
     }
 
-    impl TestStore for Store {
-        fn answer(&self, asked: Asked) -> Asked {
-            asked.on(|report: ReportPresence| {
-                let told = |(feed, count): &(FeedId, Count)| (feed.clone(), count.watchers, count.overlays);
-                let mut counts: Vec<_> = report.counts.iter().map(told).collect();
+    impl Reports {
+        /// What is reported at this time: watchers and overlays of feeds, in the order of their names.
+        fn at(&mut self, counts: &HashMap<FeedId, Count>, now: Instant) -> Vec<Vec<(FeedId, u64, u64)>> {
+            let mut all = Vec::new();
+            let mut next = self.reporter.due_counts(counts, now);
+            while let Some(changed) = next {
+                let known = std::mem::replace(&mut self.is_known, true);
+                next = self.reporter.reported(&changed, known, now);
+                let mut counts: Vec<_> =
+                    changed.into_iter().map(|(feed, it)| (feed, it.watchers, it.overlays)).collect();
                 counts.sort();
-                self.calls.lock().unwrap().push(counts);
-                Ok(std::mem::replace(&mut *self.knows.lock().unwrap(), true))
-            })
+                all.push(counts);
+            }
+            all
         }
     }
 
@@ -127,46 +138,41 @@ mod tests {
         name.parse().unwrap()
     }
 
-    #[tokio::test]
-    async fn only_what_changed_is_told_and_a_quiet_node_only_says_that_it_lives() {
-        let (store, begun) = (Arc::new(Store::default()), Instant::now());
-        let engine = Engine::of_test(store.clone());
-        let mut reporter = Reporter::new(begun);
-        let told = |store: &Store| std::mem::take(&mut *store.calls.lock().unwrap());
+    #[test]
+    fn only_what_changed_is_told_and_a_quiet_node_only_says_that_it_lives() {
+        let begun = Instant::now();
+        let mut reports = Reports { reporter: Reporter::new(begun), is_known: false };
         let mut counts = HashMap::new();
         let of = |watchers| Count { watchers, overlays: 0 };
         let at = |ms| begun + Duration::from_millis(ms);
-        reporter.report(&engine, &counts, at(0)).await.unwrap();
-        assert!(told(&store).is_empty(), "nobody watches: nothing is told");
+        assert!(reports.at(&counts, at(0)).is_empty(), "nobody watches: nothing is told");
         counts.insert(feed("a"), of(3));
         counts.insert(feed("b"), of(1));
-        reporter.report(&engine, &counts, at(2_000)).await.unwrap();
-        assert_eq!(told(&store), [[(feed("a"), 3, 0), (feed("b"), 1, 0)]]);
-        reporter.report(&engine, &counts, at(4_000)).await.unwrap();
-        assert!(told(&store).is_empty());
+        assert_eq!(reports.at(&counts, at(2_000)), [[(feed("a"), 3, 0), (feed("b"), 1, 0)]]);
+        assert!(reports.at(&counts, at(4_000)).is_empty());
         counts.insert(feed("a"), of(2));
         counts.remove(&feed("b"));
-        reporter.report(&engine, &counts, at(5_000)).await.unwrap();
-        assert_eq!(told(&store), [[(feed("a"), 2, 0), (feed("b"), 0, 0)]]);
-        reporter.report(&engine, &counts, at(8_000)).await.unwrap();
-        assert!(told(&store).is_empty());
-        reporter.report(&engine, &counts, at(9_000)).await.unwrap();
-        assert_eq!(told(&store), [vec![]], "a sign of life");
-        *store.knows.lock().unwrap() = false;
+        assert_eq!(reports.at(&counts, at(5_000)), [[(feed("a"), 2, 0), (feed("b"), 0, 0)]]);
+        assert!(reports.at(&counts, at(8_000)).is_empty());
+        assert_eq!(reports.at(&counts, at(9_000)), [vec![]], "a sign of life");
+        reports.is_known = false;
         counts.insert(feed("c"), Count { watchers: 1, overlays: 1 });
-        reporter.report(&engine, &counts, at(11_000)).await.unwrap();
         let all = vec![(feed("a"), 2, 0), (feed("c"), 1, 1)];
-        assert_eq!(told(&store), [vec![(feed("c"), 1, 1)], all.clone()], "a store that forgot is told all");
-        reporter.report(&engine, &counts, at(11_000) + ALL_ANEW).await.unwrap();
-        assert_eq!(told(&store), [all], "and now and then it is anyway");
+        assert_eq!(
+            reports.at(&counts, at(11_000)),
+            [vec![(feed("c"), 1, 1)], all.clone()],
+            "a store that forgot is told all"
+        );
+        assert_eq!(reports.at(&counts, at(11_000) + ALL_ANEW), [all], "and now and then it is anyway");
         counts.insert(feed("c"), of(1));
-        reporter.report(&engine, &counts, at(11_500) + ALL_ANEW).await.unwrap();
-        assert_eq!(told(&store), [[(feed("c"), 1, 0)]], "an overlay became another watcher");
+        assert_eq!(
+            reports.at(&counts, at(11_500) + ALL_ANEW),
+            [[(feed("c"), 1, 0)]],
+            "an overlay became another watcher"
+        );
         counts.clear();
-        reporter.report(&engine, &counts, at(12_000) + ALL_ANEW).await.unwrap();
-        told(&store);
-        reporter.report(&engine, &counts, at(90_000) + ALL_ANEW).await.unwrap();
-        assert!(told(&store).is_empty(), "nobody watches any more");
+        reports.at(&counts, at(12_000) + ALL_ANEW);
+        assert!(reports.at(&counts, at(90_000) + ALL_ANEW).is_empty(), "nobody watches any more");
     }
 
     #[test]

@@ -12,11 +12,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::board::Board;
 use crate::domain::{
-    Change, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
+    Change, FeedId, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
 };
-use crate::engine::{
-    Engine, EngineError, Head, Missed, Notice, ReadChanges, ReadSnapshot, Snapshot, Subscribe, Subscription,
-};
+use crate::engine::{EngineError, Head, Missed, Notice, Snapshot, Store, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
 use crate::supervise::{Beat, faults};
@@ -45,8 +43,43 @@ const RETRY: [Duration; 4] = [
 /// How soon an expiry is asked for again when the store did not find it due yet.
 const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 
-pub(super) struct Replica {
-    store: Engine,
+/// What a replica asks of the store.
+pub(super) trait FeedSource: Send + Sync + 'static {
+    /// [`Store::subscribe`].
+    fn subscribe(&self, feed: &FeedId) -> impl Future<Output = Result<Subscription, EngineError>> + Send;
+
+    /// [`Store::read_changes`].
+    fn read_changes(
+        &self,
+        feed: &FeedId,
+        since: &Position,
+        max: usize,
+    ) -> impl Future<Output = Result<Missed, EngineError>> + Send;
+
+    /// [`Store::read_snapshot`].
+    fn read_snapshot(
+        &self,
+        feed: &FeedId,
+        now: Millis,
+    ) -> impl Future<Output = Result<Snapshot, EngineError>> + Send;
+}
+
+impl FeedSource for Store {
+    async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, EngineError> {
+        self.subscribe(feed).await
+    }
+
+    async fn read_changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, EngineError> {
+        self.read_changes(feed, since, max).await
+    }
+
+    async fn read_snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, EngineError> {
+        self.read_snapshot(feed, now).await
+    }
+}
+
+pub(super) struct Replica<S> {
+    store: S,
     board: Arc<Board>,
     comparisons: watch::Receiver<Option<Head>>,
     beat: Beat,
@@ -81,9 +114,9 @@ impl From<EngineError> for Stop {
     }
 }
 
-impl Replica {
+impl<S: FeedSource> Replica<S> {
     pub(super) fn new(
-        store: Engine,
+        store: S,
         board: Arc<Board>,
         comparisons: watch::Receiver<Option<Head>>,
         metrics: Arc<Metrics>,
@@ -126,7 +159,7 @@ impl Replica {
 
     async fn follow(&mut self, failures: &mut usize) -> Stop {
         // Subscribed before anything is read: what changes after the read is noticed.
-        let mut notices = match self.store.run(Subscribe { feed: self.board.feed().clone() }).await {
+        let mut notices = match self.store.subscribe(self.board.feed()).await {
             Ok(notices) => notices,
             Err(error) => return Stop::Again(error),
         };
@@ -279,9 +312,8 @@ impl Replica {
                 break;
             }
             let since = Position { seq: to.seq - count, ..to.clone() };
-            let feed = self.board.feed().clone();
             self.beat.rests();
-            let read = self.store.run(ReadChanges { feed, since, max: count as usize }).await;
+            let read = self.store.read_changes(self.board.feed(), &since, count as usize).await;
             self.beat.works();
             match read {
                 // The history is shorter.
@@ -302,7 +334,7 @@ impl Replica {
     /// The store's list. Waiting for it is no work of this part: the store has a time-out, and a disk may take long.
     async fn snapshot(&self) -> Result<Snapshot, EngineError> {
         self.beat.rests();
-        let read = self.store.run(ReadSnapshot { feed: self.board.feed().clone(), now: Millis::now() }).await;
+        let read = self.store.read_snapshot(self.board.feed(), Millis::now()).await;
         self.beat.works();
         read
     }
@@ -326,10 +358,7 @@ impl Replica {
         while leads_on && self.list.at.seq < snapshot.at.seq {
             let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
             self.beat.rests();
-            let missed = self
-                .store
-                .run(ReadChanges { feed: self.board.feed().clone(), since: self.list.at.clone(), max: most })
-                .await;
+            let missed = self.store.read_changes(self.board.feed(), &self.list.at, most).await;
             self.beat.works();
             let Missed::Changes(changes) = missed? else { return Ok(false) };
             if changes.is_empty() || !changes.iter().all(|change| self.apply(change)) {

@@ -17,7 +17,7 @@ use super::moment::Moment;
 use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Omit, Position};
-use crate::engine::{Missed, ReadChanges, ReadHeads, Wait};
+use crate::engine::{EngineError, Missed};
 use crate::metrics::labels::ResumedFrom;
 
 /// Changes read from history at once for one watcher: what it costs while it catches up.
@@ -84,7 +84,7 @@ enum Starting {
     /// Gets a snapshot as soon as the board is where the store was known to be.
     Stale { since: Position, known: Position, until: Moment },
     /// Reads history from the engine, because the ring does not reach back far enough.
-    Reading { since: Position, resumed: bool, page: Wait<'static, HistoryPage> },
+    Reading { since: Position, resumed: bool, page: PageRead },
 }
 
 impl From<Starting> for Phase {
@@ -92,6 +92,9 @@ impl From<Starting> for Phase {
         Phase::Starting(Box::new(starting))
     }
 }
+
+/// A page of history that is being read.
+type PageRead = Pin<Box<dyn Future<Output = Result<HistoryPage, EngineError>> + Send>>;
 
 /// What the engine says to a position that the ring does not lead on from.
 enum HistoryPage {
@@ -337,12 +340,10 @@ fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Positio
     }
     let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
     let page = Box::pin(async move {
-        if let Missed::Changes(changes) =
-            engine.run(ReadChanges { feed: feed.clone(), since: from.clone(), max: PAGE }).await?
-        {
+        if let Missed::Changes(changes) = engine.read_changes(&feed, &from, PAGE).await? {
             return Ok(HistoryPage::Changes(changes));
         }
-        let head = engine.run(ReadHeads { feeds: vec![feed] }).await?.into_iter().next().transpose()?;
+        let head = engine.read_heads(&[feed]).await?.into_iter().next().transpose()?;
         Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Starting::Reading { since, resumed, page }.into()

@@ -101,9 +101,9 @@ pub struct Metrics {
     pub fanout_stretch: Histogram,
     /// How long engine calls took, failed ones too.
     pub engine_calls: Per<Operation, Histogram>,
-    /// Engine calls that failed.
+    /// Store calls that failed.
     pub engine_failures: PerPair<Operation, Failure, Counter>,
-    /// Engine calls under way: waiting for the embedded store, or for Redis.
+    /// Store calls under way: waiting for the embedded store, or for Redis.
     pub engine_calls_in_flight: Gauge,
     /// Bytes of memory that the data of the embedded store takes.
     pub store_bytes: Gauge,

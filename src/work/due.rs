@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::backoff::Backoff;
 use crate::domain::Millis;
-use crate::engine::{ClaimDue, DueDone, DueFeed, Engine, EngineError, Rewind, RunDue};
+use crate::engine::{DueDone, DueFeed, EngineError, Store};
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// Feeds whose turn is taken at once.
@@ -62,7 +62,7 @@ impl ClockWatch {
 
 /// What the loop keeps between two steps.
 pub struct DueWork {
-    engine: Engine,
+    engine: Store,
     options: DueOptions,
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
@@ -73,7 +73,7 @@ pub struct DueWork {
 
 impl DueWork {
     /// Nothing happens until it is stepped.
-    pub fn new(engine: Engine, options: DueOptions) -> DueWork {
+    pub fn new(engine: Store, options: DueOptions) -> DueWork {
         let backoff = Backoff::new("what is due waits", "what is due is done again");
         DueWork { engine, options, over: Vec::new(), backoff, fruitless: 0 }
     }
@@ -84,8 +84,7 @@ impl DueWork {
     /// An error is the store's; the turns that were taken end by themselves. A feed that fails alone is
     /// left to that as well, and holds up no other.
     pub async fn step(&mut self, now: Millis) -> Result<Rest, EngineError> {
-        let turn =
-            self.engine.run(ClaimDue { over: std::mem::take(&mut self.over), max: FEEDS, now }).await?;
+        let turn = self.engine.claim_due(std::mem::take(&mut self.over), FEEDS, now).await?;
         let longest = self.options.longest_sleep;
         // A millisecond more: waking just before the time would only cost another look.
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
@@ -96,7 +95,7 @@ impl DueWork {
         }
         let (engine, at_once) = (&self.engine, self.engine.due_at_once());
         let run = async |DueFeed { feed, token, .. }: DueFeed| {
-            let run = engine.run(RunDue { feed: feed.clone(), now }).await?;
+            let run = engine.run_due(&feed, now).await?;
             Ok::<_, EngineError>((run.handled.len(), DueDone { feed, token, next: run.next }))
         };
         let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(at_once).collect().await;
@@ -131,7 +130,7 @@ impl DueWork {
 
     /// Puts right what was made while the clock was ahead.
     async fn rewind(&self) -> Result<(), EngineError> {
-        let entries = self.engine.run(Rewind { now: Millis::now() }).await?;
+        let entries = self.engine.rewind(Millis::now()).await?;
         if entries > 0 {
             tracing::warn!(
                 entries,
@@ -145,7 +144,7 @@ impl DueWork {
     async fn give_back(&mut self, now: Millis) {
         if !self.over.is_empty() {
             // When it fails they end by themselves.
-            let _ = self.engine.run(ClaimDue { over: std::mem::take(&mut self.over), max: 0, now }).await;
+            let _ = self.engine.claim_due(std::mem::take(&mut self.over), 0, now).await;
         }
     }
 
@@ -206,7 +205,7 @@ pub struct DueLoop {
 
 impl DueLoop {
     /// Starts it, as one of `parts`. When it panics, the turns that it had end by themselves.
-    pub fn start(engine: Engine, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
+    pub fn start(engine: Store, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
         let (stop, stopped) = watch::channel(false);
         let run = move |beat| DueWork::new(engine.clone(), options).run(stopped.clone(), beat);
         DueLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Due, run)) }

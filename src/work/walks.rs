@@ -1,5 +1,5 @@
 //! Takes rows of users who were blocked in all feeds back in all of them, in a store that keeps no list of its feeds: one
-//! loop per node around [`crate::engine::ContinueWalk`]. One node at a time goes on with what was begun.
+//! loop per node around [`Store::continue_walk`]. One node at a time goes on with what was begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::backoff::Backoff;
 use crate::domain::Millis;
-use crate::engine::{ContinueWalk, Engine};
+use crate::engine::Store;
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// How often it is looked whether there is something to do.
@@ -28,7 +28,7 @@ pub struct WalkLoop {
 
 impl WalkLoop {
     /// Starts it, as one of `parts`.
-    pub fn start(engine: Engine, parts: &Arc<Parts>) -> WalkLoop {
+    pub fn start(engine: Store, parts: &Arc<Parts>) -> WalkLoop {
         let (stop, stopped) = watch::channel(false);
         let node = uuid::Uuid::now_v7().simple().to_string();
         let run = move |beat| walk(engine.clone(), node.clone(), stopped.clone(), beat);
@@ -48,7 +48,7 @@ impl Drop for WalkLoop {
     }
 }
 
-async fn walk(engine: Engine, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
+async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
     let mut backoff =
         Backoff::new("rows of blocked users stay", "rows of blocked users are taken back again");
     // Of the walk that this node is on.
@@ -57,7 +57,7 @@ async fn walk(engine: Engine, node: String, mut stop: watch::Receiver<bool>, bea
         beat.works();
         faults::pass("walks").await;
         let began = Instant::now();
-        let rest = match engine.run(ContinueWalk { node: node.to_string(), now: Millis::now() }).await {
+        let rest = match engine.continue_walk(&node, Millis::now()).await {
             Ok(step) => {
                 backoff.over();
                 feeds += step.feeds;

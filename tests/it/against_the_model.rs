@@ -5,34 +5,34 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use tipcast::domain::{MAX_SAFE, Op, Outcome, Row, RowId};
-use tipcast::engine::{DueFate, Missed, Publish, Snapshot};
+use tipcast::engine::{DueFate, Missed, Snapshot};
 
 use crate::relocation::moved;
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 const STEPS: u32 = 150;
 
 #[tokio::test]
 async fn the_embedded_store_does_what_the_model_does() {
     for seed in seeds(200..212) {
-        compare(Store::embedded(), seed).await;
+        compare(Storage::embedded(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn the_redis_engine_does_what_the_model_does() {
     for seed in seeds(100..112) {
-        compare(Store::redis(), seed).await;
+        compare(Storage::redis(), seed).await;
     }
 }
 
 /// Half of the calls before a move to servers, and half behind it.
-async fn compare_over_a_move(seed: u64, to: Store) {
+async fn compare_over_a_move(seed: u64, to: Storage) {
     let mut dice = Dice(seed);
-    let mut sides = [Side::on(Store::model()).await, Side::on(Store::embedded()).await];
+    let mut sides = [Side::on(Storage::model()).await, Side::on(Storage::embedded()).await];
     let mut to = Some(to);
     for step in 0..STEPS {
         let call = Call::random(&mut dice);
@@ -56,14 +56,14 @@ async fn compare_over_a_move(seed: u64, to: Store) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_is_moved_to_redis_does_what_the_model_does() {
     for seed in seeds(300..306) {
-        compare_over_a_move(seed, Store::redis()).await;
+        compare_over_a_move(seed, Storage::redis()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_is_moved_to_a_cluster_does_what_the_model_does() {
     for seed in seeds(306..310) {
-        compare_over_a_move(seed, Store::cluster()).await;
+        compare_over_a_move(seed, Storage::cluster()).await;
     }
 }
 
@@ -73,9 +73,9 @@ struct Side {
     rows: HashMap<RowId, u64>,
 }
 
-async fn compare(store: Store, seed: u64) {
+async fn compare(store: Storage, seed: u64) {
     let mut dice = Dice(seed);
-    let mut sides = [Side::on(Store::model()).await, Side::on(store).await];
+    let mut sides = [Side::on(Storage::model()).await, Side::on(store).await];
     for step in 0..STEPS {
         let call = Call::random(&mut dice);
         let [model, engine] = &mut sides;
@@ -171,18 +171,18 @@ fn random_policy(dice: &mut Dice) -> Value {
 }
 
 impl Side {
-    async fn on(store: Store) -> Side {
+    async fn on(store: Storage) -> Side {
         Side { case: Case::on(store).await, rows: HashMap::new() }
     }
 
     /// Moves the folder to these servers, and goes on there. With the `first` change there the feed's new epoch is certain: before,
     /// a server that came later than the feed's last change, by the virtual clock, might be one that lost some.
-    async fn moves(&mut self, to: Store, first: GiftSpec) {
-        self.case.engine.close().await.unwrap();
-        let Store::Embedded(dir) = &self.case.store else { panic!("only folders move") };
+    async fn moves(&mut self, to: Storage, first: GiftSpec) {
+        self.case.engine.close().await;
+        let Storage::Embedded(dir) = &self.case.store else { panic!("only folders move") };
         let store = moved(dir.path(), to);
         let (now, feed, engine) = (self.case.now, self.case.feed.clone(), store.open().await);
-        engine.run(Publish { feed: feed.clone(), gifts: vec![first.parse()], now }).await.unwrap();
+        engine.publish(&feed, vec![first.parse()], now).await.unwrap();
         self.case = Case::with(store, engine, feed).await;
         self.case.now = now;
     }

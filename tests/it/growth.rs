@@ -2,38 +2,35 @@
 
 use serde_json::json;
 use tipcast::domain::{FeedId, Millis, PolicyPatch};
-use tipcast::engine::{Engine, PolicyChange, Publish, SetPolicy};
+use tipcast::engine::{PolicyChange, Store};
 
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 /// In half of them more is logged than one stretch of the log holds.
 const BATCHES: u64 = 400;
 
 /// Publishes batches of gifts from ever new users, an hour apart, with the shortest memory there is.
-async fn pour(engine: &Engine, feed: &FeedId, batches: std::ops::Range<u64>) {
+async fn pour(engine: &Store, feed: &FeedId, batches: std::ops::Range<u64>) {
     let patch = json!({"idempotency_window_ms": 60_000, "dedup_window_ms": 1_000, "history": 16});
     let patch = PolicyPatch::parse(&serde_json::value::to_raw_value(&patch).unwrap()).unwrap();
     let start = Millis(1_800_000_000_000);
-    engine
-        .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: start })
-        .await
-        .unwrap();
+    engine.set_policy(feed, &PolicyChange::Merge(patch), start).await.unwrap();
     for batch in batches {
         let now = start.plus(batch * 3_600_000);
         let gifts = (0..128).map(|n| {
             let spec = gift(&format!("b{batch}-{n}")).by(&format!("user {batch} {n}"));
             spec.with("meta", json!({"pad": "x".repeat(200)})).parse()
         });
-        engine.run(Publish { feed: feed.clone(), gifts: gifts.collect(), now }).await.unwrap();
+        engine.publish(feed, gifts.collect(), now).await.unwrap();
     }
 }
 
 /// Bytes of what lasts: of the elements, and of the log whose stretches go there. Strings that expire do so by real time.
-fn bytes_that_last(store: &Store) -> [u64; 2] {
-    let Store::Embedded(dir) = store else { unreachable!() };
+fn bytes_that_last(store: &Storage) -> [u64; 2] {
+    let Storage::Embedded(dir) = store else { unreachable!() };
     let db = rusqlite::Connection::open(dir.path().join("tipcast.db")).unwrap();
     ["SELECT total(length(key) + length(value)) FROM elements", "SELECT total(length(frame)) FROM log"]
         .map(|sql| db.query_row(sql, [], |row| row.get::<_, f64>(0)).unwrap() as u64)
@@ -41,10 +38,10 @@ fn bytes_that_last(store: &Store) -> [u64; 2] {
 
 #[tokio::test]
 async fn a_folder_does_not_grow_with_what_nobody_needs() {
-    let store = Store::embedded();
-    let engine = store.open().await;
+    let store = Storage::embedded();
+    let engine = store.open_store().await;
     pour(&engine, &"show".parse().unwrap(), 0..BATCHES).await;
-    engine.close().await.unwrap();
+    engine.close().await;
     let [elements, log] = bytes_that_last(&store);
     // The ledger keeps 10 000 entries of some 370 bytes.
     assert!((100_000..6_000_000).contains(&elements), "{elements} bytes of elements");
@@ -54,10 +51,10 @@ async fn a_folder_does_not_grow_with_what_nobody_needs() {
 
 #[tokio::test]
 async fn what_redis_keeps_of_gifts_and_users_forgets_itself() {
-    let store = Store::redis();
-    let engine = store.open().await;
+    let store = Storage::redis();
+    let engine = store.open_store().await;
     let feed = "show".parse().unwrap();
-    let Store::Redis(corner) = &store else { unreachable!() };
+    let Storage::Redis(corner) = &store else { unreachable!() };
     let bytes_that_stay = || {
         let mut redis = corner.server.connect();
         let pattern = format!("{}*", corner.prefix);

@@ -12,10 +12,7 @@ use tipcast::domain::{
     Ask, Change, FeedId, FeedList, Gift, Millis, Outcome, PolicyPatch, Position, Start, Tag,
 };
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{
-    ClaimEntries, Engine, Missed, Notice, PolicyChange, Publish, ReadChanges, ReadSnapshot, SetPolicy,
-    Subscribe, Subscription,
-};
+use tipcast::engine::{Missed, Notice, PolicyChange, Store, Subscription};
 
 use crate::support::case::head_of;
 use crate::support::readers::handed;
@@ -38,12 +35,12 @@ fn gift(id: &str) -> Gift {
 }
 
 /// Posts gift after gift, each until it is acknowledged; how many.
-async fn produce(engine: Engine, name: usize, stop: Arc<AtomicBool>) -> usize {
+async fn produce(engine: Store, name: usize, stop: Arc<AtomicBool>) -> usize {
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
         let gift = gift(&format!("{name}-{done}"));
         let since = Instant::now();
-        match engine.run(Publish { feed: feed(), gifts: vec![gift], now: Millis::now() }).await {
+        match engine.publish(&feed(), vec![gift], Millis::now()).await {
             Ok(outcomes) => {
                 assert!(matches!(outcomes[0], Outcome::New(_) | Outcome::Duplicate(_)), "{outcomes:?}");
                 done += 1;
@@ -70,7 +67,7 @@ impl Pasts {
 /// What the live layer does with an engine: a list, folded strictly.
 struct Watcher {
     pasts: Pasts,
-    engine: Engine,
+    engine: Store,
     subscription: Subscription,
     list: FeedList,
     tag: Tag,
@@ -94,13 +91,12 @@ impl Watcher {
 
     /// Fills the hole from history, or takes a snapshot; false when the store does not answer.
     async fn refill(&mut self) -> bool {
-        if let Ok(Missed::Changes(changes)) =
-            self.engine.run(ReadChanges { feed: feed(), since: self.at(), max: 100_000 }).await
+        if let Ok(Missed::Changes(changes)) = self.engine.read_changes(&feed(), &self.at(), 100_000).await
             && changes.iter().all(|change| self.fold(change))
         {
             return true;
         }
-        let Ok(list) = self.engine.run(ReadSnapshot { feed: feed(), now: Millis::now() }).await else {
+        let Ok(list) = self.engine.read_snapshot(&feed(), Millis::now()).await else {
             return false;
         };
         if list.at.epoch == self.list.at.epoch {
@@ -163,19 +159,16 @@ fn go_back(server: &RedisServer, then: &[(String, Vec<u8>)]) {
 async fn storm(mut server: RedisServer, keeps_everything: bool) {
     let mut engines = vec![];
     for _ in 0..2 {
-        engines.push(Engine::redis(StoreOptions::new(server.url())).await.unwrap());
+        engines.push(Store::redis(StoreOptions::new(server.url())).await.unwrap());
     }
     let patch = PolicyPatch { capacity: Some(CAPACITY), history: Some(100_000), ..PolicyPatch::default() };
-    engines[0]
-        .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch.clone()), now: Millis::now() })
-        .await
-        .unwrap();
+    engines[0].set_policy(&feed(), &PolicyChange::Merge(patch.clone()), Millis::now()).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let producers: Vec<_> =
         (0..6).map(|name| tokio::spawn(produce(engines[name % 2].clone(), name, stop.clone()))).collect();
     let (mut watchers, pasts) = (vec![], Pasts::default());
     for engine in &engines {
-        let subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+        let subscription = engine.subscribe(&feed()).await.unwrap();
         let (engine, stop) = (engine.clone(), stop.clone());
         let mut watcher = Watcher {
             pasts: pasts.clone(),
@@ -223,11 +216,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
         for (node, engine) in engines.iter().enumerate() {
             let since = Instant::now();
             let gift = gift(&format!("round-{round}-{node}"));
-            while engine
-                .run(Publish { feed: feed(), gifts: vec![gift.clone()], now: Millis::now() })
-                .await
-                .is_err()
-            {
+            while engine.publish(&feed(), vec![gift.clone()], Millis::now()).await.is_err() {
                 assert!(since.elapsed() < PATIENCE, "round {round}: node {node} does not heal");
                 pause(10).await;
             }
@@ -235,11 +224,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
         if !keeps_everything {
             // What was set is gone as well when the store keeps nothing.
             let change = PolicyChange::Merge(patch.clone());
-            while engines[0]
-                .run(SetPolicy { feed: feed(), change: change.clone(), now: Millis::now() })
-                .await
-                .is_err()
-            {
+            while engines[0].set_policy(&feed(), &change, Millis::now()).await.is_err() {
                 pause(10).await;
             }
         }
@@ -251,7 +236,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
     for producer in producers {
         posted += producer.await.unwrap();
     }
-    let list = engines[0].run(ReadSnapshot { feed: feed(), now: Millis::now() }).await.unwrap();
+    let list = engines[0].read_snapshot(&feed(), Millis::now()).await.unwrap();
     for watcher in watchers {
         let mut watcher = watcher.await.unwrap();
         println!("{} snapshots", watcher.snapshots);
@@ -269,7 +254,7 @@ async fn storm(mut server: RedisServer, keeps_everything: bool) {
         loop {
             let ask = Ask { max: 1_000, lease_ms: 60_000, from: Start::Start };
             let (feed, group, now) = (feed(), "all".parse().unwrap(), Millis::now());
-            let taken = engines[1].run(ClaimEntries { feed, group, ask, now }).await.unwrap().unwrap();
+            let taken = engines[1].claim_entries(&feed, &group, ask, now).await.unwrap().unwrap();
             if taken.entries.is_empty() {
                 break;
             }

@@ -17,6 +17,7 @@ pub struct Ranked {
 }
 
 impl Ranked {
+    /// Where it is in the order of scores, then members.
     pub fn compare(&self, score: f64, member: &[u8]) -> Ordering {
         // Minus zero and zero are one score.
         self.score.partial_cmp(&score).unwrap_or(Ordering::Equal).then_with(|| (*self.member).cmp(member))

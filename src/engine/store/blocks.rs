@@ -48,7 +48,7 @@ impl BlockBook {
         gifts.map(|gift| if holds(&blocks, &gift.user.id, now) { '1' } else { '0' }).collect()
     }
 
-    /// See [`crate::engine::IsBlocked`].
+    /// See [`Store::is_blocked`].
     pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> Result<bool, Fault> {
         let everywhere = self.remembered(&BlockScope::All).await.unwrap_or_default();
         if holds(&everywhere, user, now) {
@@ -58,7 +58,7 @@ impl BlockBook {
         Ok(holds(&here, user, now))
     }
 
-    /// See [`crate::engine::BlockUser`].
+    /// See [`Store::block_user`].
     pub async fn block(&self, scope: &BlockScope, block: &Block) -> Result<Blocked, Fault> {
         let until = block.until.map_or(0, |until| until.0.max(1));
         match &*self.change(scope, &block.user, &until.to_string(), block.at).await? {
@@ -69,7 +69,7 @@ impl BlockBook {
         }
     }
 
-    /// See [`crate::engine::UnblockUser`].
+    /// See [`Store::unblock_user`].
     pub async fn unblock(&self, scope: &BlockScope, user: &str, now: Millis) -> Result<bool, Fault> {
         Ok(self.change(scope, user, "", now).await? == "ended")
     }
@@ -91,7 +91,7 @@ impl BlockBook {
         done
     }
 
-    /// See [`crate::engine::ListBlocks`].
+    /// See [`Store::list_blocks`].
     pub async fn list(&self, scope: &BlockScope, now: Millis) -> Result<Vec<Block>, Fault> {
         let all = self.read(scope).await?;
         let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();

@@ -19,7 +19,7 @@ const FEEDS: usize = 256;
 const KEPT_MS: u64 = 86_400_000;
 
 impl Feeds {
-    /// See [`crate::engine::ReportPresence`]. A shard that is away keeps no other from being told.
+    /// See [`Store::report_presence`]. A shard that is away keeps no other from being told.
     pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
         let mut missed = None;
         for chunk in counts.chunks(FEEDS) {
@@ -49,7 +49,7 @@ impl Feeds {
         }
     }
 
-    /// See [`crate::engine::ReadPresence`].
+    /// See [`Store::read_presence`].
     pub async fn presence(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
         let mut all = Vec::with_capacity(feeds.len());
         for chunk in feeds.chunks(FEEDS) {

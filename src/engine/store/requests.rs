@@ -21,7 +21,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// See [`crate::engine::ClaimRequest`].
+    /// See [`Store::claim_request`].
     pub async fn claim(&self, request: &str, target: &str, now: Millis) -> Result<RequestUse, Fault> {
         let keys = self.runner.keys.request(request);
         let records = join_all(keys.into_iter().map(|key| self.record(key, target, now))).await;

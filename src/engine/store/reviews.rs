@@ -57,7 +57,7 @@ pub(super) struct Reviews {
 }
 
 impl Reviews {
-    /// See [`crate::engine::DecideReview`].
+    /// See [`Store::decide_review`].
     pub async fn review(
         &self,
         feed: &FeedId,

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
 use super::faults::Fault;
 use super::runner::Runner;
 use super::scripts::{self, Call};
@@ -15,8 +13,6 @@ use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 /// See the module.
 pub(super) struct Viewers {
     pub runner: Arc<Runner>,
-    /// Tells of revocations.
-    pub wakes: broadcast::Sender<u64>,
 }
 
 impl Viewers {

@@ -69,7 +69,7 @@ fn places(text: &str, layout: &str, shards: usize) -> Vec<Place> {
 }
 
 impl Walks {
-    /// See [`crate::engine::BeginWalk`].
+    /// See [`Store::begin_walk`].
     pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
         self.turn("", (user, "", "-"), now).await.map(drop)
     }
@@ -79,7 +79,7 @@ impl Walks {
         self.turn("", (user, "", ""), now).await.map(drop)
     }
 
-    /// See [`crate::engine::ContinueWalk`].
+    /// See [`Store::continue_walk`].
     pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
         let walks = self.runner.keys.walks();
         let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;

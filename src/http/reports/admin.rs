@@ -10,7 +10,6 @@ use super::Gate;
 use super::dead::Letterbox;
 use super::groups::views;
 use crate::domain::{FeedId, HookScope, Millis, Reader};
-use crate::engine::{ListReaders, ListWebhooks, ReadPresence};
 use crate::http::answers::{Group, More, Overview, OverviewDeadLetter, OverviewGroup, WatchedFeed, Webhook};
 use crate::http::problem::ApiError;
 use crate::live::Watched;
@@ -56,10 +55,9 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
     feeds.truncate(MOST);
     let names: Vec<FeedId> = feeds.iter().map(|it| it.feed.clone()).collect();
     // What cannot be asked leaves what this node knows; the overview shows the rest.
-    let mut everywhere =
-        gate.run(ReadPresence { feeds: names.to_vec() }).await.unwrap_or_default().into_iter();
+    let mut everywhere = gate.run(gate.engine.read_presence(&names)).await.unwrap_or_default().into_iter();
 
-    let readers = gate.run(ListReaders { feed: None }).await?;
+    let readers = gate.run(gate.engine.list_readers(None)).await?;
     let mut groups: Vec<_> = readers
         .into_iter()
         .filter_map(|(feed, reader)| match reader {
@@ -71,7 +69,7 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
     groups.truncate(MOST);
     let groups = views(gate, groups).await?;
 
-    let mut hooks = gate.run(ListWebhooks).await?;
+    let mut hooks = gate.run(gate.engine.list_webhooks()).await?;
     // Those of all feeds first: they matter most, and are few.
     hooks.sort_by_key(|(key, _)| key.scope != HookScope::All);
     more.webhooks = hooks.len() > MOST;

@@ -10,9 +10,7 @@ use crate::domain::pull::MAX_AT_ONCE;
 use crate::domain::{
     Cursor, DeadLetter, FeedId, HookKey, HookScope, Millis, Reader, Replay, ReplayWish, json,
 };
-use crate::engine::{
-    LISTED, ListDeadLetterFeeds, ListDeadLetters, ReadGroup, ReadWebhook, ReplayDeadLetters,
-};
+use crate::engine::LISTED;
 use crate::http::answers::{self, DeadLetterList, ReplayResult, fresh};
 use crate::http::problem::ApiError;
 
@@ -29,15 +27,14 @@ pub(super) struct Letterbox<'a> {
 impl<'a> Letterbox<'a> {
     async fn of_group(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feed, group) = (feed_of(req)?, group_of(req)?);
-        let known =
-            gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
+        let known = gate.read(gate.engine.read_group(&feed, &group, Millis::now())).await?;
         known.ok_or_else(unknown_group)?;
         Ok(Letterbox { gate, feeds: vec![feed], reader: Reader::Group(group), of_all: false })
     }
 
     async fn of_webhook(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let key = hook_of(req)?;
-        gate.run(ReadWebhook { key: key.clone() }).await?.ok_or_else(unknown_hook)?;
+        gate.run(gate.engine.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
         Letterbox::of_hook(&key, gate).await
     }
 
@@ -45,7 +42,7 @@ impl<'a> Letterbox<'a> {
     pub(super) async fn of_hook(key: &HookKey, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feeds, of_all) = match &key.scope {
             HookScope::Feed(feed) => (vec![feed.clone()], false),
-            HookScope::All => (gate.run(ListDeadLetterFeeds { hook: key.name.clone() }).await?, true),
+            HookScope::All => (gate.run(gate.engine.list_dead_letter_feeds(&key.name)).await?, true),
         };
         Ok(Letterbox { gate, feeds, reader: key.reader(), of_all })
     }
@@ -82,8 +79,7 @@ impl<'a> Letterbox<'a> {
     }
 
     async fn page(&self, feed: &FeedId, skip: usize, max: usize) -> Result<Vec<DeadLetter>, ApiError> {
-        let list = ListDeadLetters { feed: feed.clone(), reader: self.reader.clone(), skip, max };
-        self.gate.run(list).await
+        self.gate.run(self.gate.engine.list_dead_letters(feed, &self.reader, skip, max)).await
     }
 
     fn shown(&self, feed: &FeedId, letter: DeadLetter) -> Result<answers::DeadLetter, ApiError> {
@@ -111,12 +107,7 @@ impl<'a> Letterbox<'a> {
                 wish => self.chosen(feed, wish).await?,
             };
             for which in which {
-                let replay = ReplayDeadLetters {
-                    feed: feed.clone(),
-                    reader: self.reader.clone(),
-                    which: which.clone(),
-                    now: Millis::now(),
-                };
+                let replay = self.gate.engine.replay_dead_letters(feed, &self.reader, &which, Millis::now());
                 replayed += self.gate.run(replay).await?;
             }
         }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::{Gate, ask_each, body, feed_of, group_of, unknown_group, waiting};
 use crate::domain::pull::Seek;
 use crate::domain::{Cursors, FeedId, GroupId, GroupView, Millis, Pull, Reader, Taken, json};
-use crate::engine::{AckEntries, DeleteGroup, ListReaders, NackEntries, ReadGroup, SeekGroup};
 use crate::http::answers::{AckResult, Group, GroupList, NackResult, SeekResult, fresh, fresh_text};
 use crate::http::caller_of;
 use crate::http::problem::ApiError;
@@ -50,14 +49,7 @@ pub(super) async fn ack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let acked = gate
-        .run(AckEntries {
-            feed: feed.clone(),
-            group: group.clone(),
-            cursors: cursors.all.to_vec(),
-            now: Millis::now(),
-        })
-        .await?;
+    let acked = gate.run(gate.engine.ack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
     let acked = acked.ok_or_else(unknown_group)?;
     let unknown = (cursors.all.len() as u64 + cursors.malformed).saturating_sub(acked);
     Ok(fresh(StatusCode::OK, &AckResult { acked, unknown }))
@@ -71,14 +63,7 @@ pub(super) async fn nack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let nacked = gate
-        .run(NackEntries {
-            feed: feed.clone(),
-            group: group.clone(),
-            cursors: cursors.all.to_vec(),
-            now: Millis::now(),
-        })
-        .await?;
+    let nacked = gate.run(gate.engine.nack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
     let nacked = nacked.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &NackResult { nacked }))
 }
@@ -92,8 +77,7 @@ pub(super) async fn seek(
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let to = Seek::parse(json::syntax(&bytes)?)?;
-    let moved =
-        gate.run(SeekGroup { feed: feed.clone(), group: group.clone(), to, now: Millis::now() }).await?;
+    let moved = gate.run(gate.engine.seek_group(&feed, &group, to, Millis::now())).await?;
     let cursor = moved.ok_or_else(unknown_group)?.to_string();
     tracing::info!(%feed, %group, cursor, "a group was moved");
     Ok(fresh(StatusCode::OK, &SeekResult { cursor }))
@@ -108,7 +92,7 @@ async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Resul
 /// `GET /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    let view = gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now: Millis::now() }).await?;
+    let view = gate.read(gate.engine.read_group(&feed, &group, Millis::now())).await?;
     let view = view.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &Group::new(&group, &view)))
 }
@@ -116,7 +100,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 /// `GET /v1/feeds/{feed}/groups`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let readers = gate.run(ListReaders { feed: Some(feed.clone()) }).await?;
+    let readers = gate.run(gate.engine.list_readers(Some(&feed))).await?;
     let groups = readers.into_iter().filter_map(|(_, reader)| match reader {
         Reader::Group(group) => Some((feed.clone(), group)),
         _ => None,
@@ -132,10 +116,8 @@ pub(super) async fn views(
     groups: Vec<(FeedId, GroupId)>,
 ) -> Result<Vec<(FeedId, GroupId, GroupView)>, ApiError> {
     let now = Millis::now();
-    let ask = |(feed, group): &(FeedId, GroupId)| {
-        gate.read(ReadGroup { feed: feed.clone(), group: group.clone(), now })
-    };
-    let views = ask_each(&groups, ask).await?;
+    let views =
+        ask_each(&groups, |(feed, group)| gate.read(gate.engine.read_group(feed, group, now))).await?;
     let known = groups.iter().zip(views);
     Ok(known.filter_map(|((feed, group), view)| Some((feed.clone(), group.clone(), view?))).collect())
 }
@@ -143,7 +125,7 @@ pub(super) async fn views(
 /// `DELETE /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    match gate.run(DeleteGroup { feed: feed.clone(), group: group.clone() }).await? {
+    match gate.run(gate.engine.delete_group(&feed, &group)).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(unknown_group()),
     }

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::domain::ledger::{LedgerPart, LedgerSum};
 use crate::domain::{Cursor, Entry, FeedId, Millis};
-use crate::engine::{EngineError, ReadLedger};
+use crate::engine::EngineError;
 use crate::http::door::Caller;
 use crate::http::door::caller::Identity;
 use crate::http::problem::ApiError;
@@ -94,5 +94,5 @@ pub(super) async fn read_part(
     from: Cursor,
     max: usize,
 ) -> Result<LedgerPart, ApiError> {
-    gate.read(ReadLedger { feed: feed.clone(), from, max, now: Millis::now() }).await
+    gate.read(gate.engine.read_ledger(feed, from, max, Millis::now())).await
 }

@@ -8,7 +8,6 @@ use super::steps::read_part;
 use super::{Gate, ask_each, feed_of};
 use crate::domain::story::{EntryState, GiftMemory, GiftStory};
 use crate::domain::{Cursor, Entry, FeedId, GiftId, HookKey, Millis, Reader};
-use crate::engine::{ListReaders, ReadEntryState, ReadGift, ReadWebhook};
 use crate::http::answers::fresh_text;
 use crate::http::caller_of;
 use crate::http::moderation::{forgotten, gift_of};
@@ -18,7 +17,7 @@ use crate::http::problem::ApiError;
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let _turn = gate.steps.turn(&caller_of(&req)).await?;
-    let known = gate.read(ReadGift { feed: feed.clone(), id: id.clone(), now: Millis::now() }).await?;
+    let known = gate.read(gate.engine.read_gift(&feed, &id, Millis::now())).await?;
     let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
     let readers = read_readers(&gate, &feed, memory.first, &entries).await?;
@@ -56,7 +55,7 @@ async fn read_readers(
 ) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
     let Some(first) = first else { return Ok(Vec::new()) };
     let now = Millis::now();
-    let readers = gate.read(ListReaders { feed: Some(feed.clone()) }).await?;
+    let readers = gate.read(gate.engine.list_readers(Some(feed))).await?;
     let states = ask_each(&readers, |(_, reader)| read_reader(gate, feed, reader, (first, entries), now));
     Ok(states.await?.into_iter().flatten().collect())
 }
@@ -68,9 +67,7 @@ async fn read_reader(
     (first, entries): (Cursor, &[Entry]),
     now: Millis,
 ) -> Result<Option<(Reader, EntryState, Option<String>)>, ApiError> {
-    let state_of = async |cursor| {
-        gate.read(ReadEntryState { feed: feed.clone(), reader: reader.clone(), cursor, now }).await
-    };
+    let state_of = async |cursor| gate.read(gate.engine.read_entry_state(feed, reader, cursor, now)).await;
     if entries.is_empty() {
         let state = state_of(first).await?.filter(|state| *state == EntryState::Lost);
         return Ok(state.map(|state| (reader.clone(), state, None)));
@@ -78,7 +75,7 @@ async fn read_reader(
     let (mut newest, mut error) = (entries.last(), None);
     if let Some(key) = HookKey::of(feed, reader) {
         // One that is gone reads nothing any more.
-        let Some(hook) = gate.read(ReadWebhook { key }).await? else { return Ok(None) };
+        let Some(hook) = gate.read(gate.engine.read_webhook(&key)).await? else { return Ok(None) };
         newest = entries.iter().rfind(|entry| hook.spec.wants(entry));
         error = hook.last_error.map(|error| error.text);
     }

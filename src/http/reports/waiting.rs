@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Gate;
 use crate::auth::{KeyHash, Right};
 use crate::domain::{FeedId, GroupId, Millis, Pull, Taken};
-use crate::engine::{ClaimEntries, Subscribe};
 use crate::http::door::Caller;
 use crate::http::problem::ApiError;
 
@@ -112,9 +111,7 @@ pub(super) async fn take(
     pull: &Pull,
 ) -> Result<Taken, ApiError> {
     let take = || async {
-        let taken = gate
-            .run(ClaimEntries { feed: feed.clone(), group: group.clone(), ask: pull.ask, now: Millis::now() })
-            .await?;
+        let taken = gate.run(gate.engine.claim_entries(feed, group, pull.ask, Millis::now())).await?;
         taken.ok_or(ApiError::TooManyReaders)
     };
     if pull.wait_ms == 0 {
@@ -130,7 +127,7 @@ pub(super) async fn take(
         }
     };
     // Before the first look: what comes after it is told.
-    let mut notices = gate.run(Subscribe { feed: feed.clone() }).await?;
+    let mut notices = gate.run(gate.engine.subscribe(feed)).await?;
     let mut rules = gate.door.changes();
     let leaving = gate.live.leaving();
     tokio::pin!(leaving);

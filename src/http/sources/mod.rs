@@ -9,7 +9,7 @@ use super::problem::{ApiError, invalid};
 use super::resource::{self, Routes, post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{Millis, Source, SourceId, json};
-use crate::engine::{Kept, ListSources, SOURCES_MAX, SwapSource, Swapped};
+use crate::engine::{Kept, SOURCES_MAX, Swapped};
 use crate::sources::{self, BODY_MAX, Owner, Settings};
 
 mod pace;
@@ -52,10 +52,7 @@ async fn put(
             Some((_, source, _)) => (StatusCode::OK, source.set(settings.clone())),
         };
         let was = found.as_ref().map(|(_, source, _)| source.version);
-        match gate
-            .run(SwapSource { feed: feed.clone(), name: name.clone(), was, to: Some(to.clone()) })
-            .await?
-        {
+        match gate.run(gate.engine.swap_source(&feed, &name, was, Some(&to))).await? {
             Swapped::Done => {
                 let tally = found.map(|(_, _, tally)| tally).unwrap_or_default();
                 return Ok(fresh_text(status, show::to_json(&feed, &(name, to, tally))));
@@ -77,7 +74,7 @@ async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, Ap
 /// `GET /v1/feeds/{feed}/sources`
 async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let kept = gate.run(ListSources { feed: feed.clone() }).await?;
+    let kept = gate.run(gate.engine.list_sources(&feed)).await?;
     let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
     Ok(fresh_text(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
 }
@@ -87,10 +84,7 @@ async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
     for _ in 0..SWAPS {
         let (_, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
-        match gate
-            .run(SwapSource { feed: feed.clone(), name: name.clone(), was: Some(source.version), to: None })
-            .await?
-        {
+        match gate.run(gate.engine.swap_source(&feed, &name, Some(source.version), None)).await? {
             Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
             Swapped::Stale | Swapped::Full => {}
         }
@@ -118,7 +112,7 @@ async fn test(
 /// A source of the feed that the path names.
 async fn find(gate: &Gate, req: &HttpRequest, name: &SourceId) -> Result<Option<Kept>, ApiError> {
     let feed = feed_of(req)?;
-    let kept = gate.run(ListSources { feed: feed.clone() }).await?;
+    let kept = gate.run(gate.engine.list_sources(&feed)).await?;
     Ok(kept.into_iter().find(|(known, ..)| known == name))
 }
 

@@ -14,9 +14,7 @@ use crate::domain::moderate::GiftRefunded;
 use crate::domain::{
     FeedId, Gift, GiftId, GiftTakenBack, Millis, Outcome, Source, SourceId, SourceNote, SourceOutcome, Status,
 };
-use crate::engine::{
-    ListSources, Publish, ReadRefund, RecordDelivery, RecordRefund, Refund, RefundGift, RetractGift,
-};
+use crate::engine::Refund;
 use crate::http::answers;
 use crate::http::door::Head;
 use crate::http::problem::{ApiError, invalid};
@@ -77,7 +75,7 @@ pub(super) async fn receive(
     };
     let tried = req.match_info().get("path").unwrap_or_default();
     let tried: crate::domain::SourcePath = tried.parse().map_err(|_| nothing())?;
-    let kept = gate.run(ListSources { feed: tried.feed().clone() }).await?;
+    let kept = gate.run(gate.engine.list_sources(tried.feed())).await?;
     // All are compared, whichever it is.
     let found = kept.into_iter().filter(|(_, source, _)| source.path.is(&tried)).last();
     let (name, source, _) = found.ok_or_else(nothing)?;
@@ -173,8 +171,7 @@ impl Intake<'_> {
     }
 
     async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
-        let mut outcomes =
-            self.gate.run(Publish { feed: self.feed.clone(), gifts: vec![gift], now: self.now }).await?;
+        let mut outcomes = self.gate.run(self.gate.engine.publish(self.feed, vec![gift], self.now)).await?;
         outcomes.pop().ok_or_else(|| {
             tracing::error!(engine = self.gate.engine.name(), "the engine gave no outcome for a gift");
             ApiError::Internal
@@ -183,8 +180,8 @@ impl Intake<'_> {
 
     /// Refunds a payment, also one that is still to come: which of the two a platform says first does not matter.
     async fn refund(&self, ids: &[GiftId], refund: Refund) -> Result<HttpResponse, ApiError> {
-        for gift in ids.iter().cloned() {
-            self.gate.run(RecordRefund { feed: self.feed.clone(), gift, refund, now: self.now }).await?;
+        for gift in ids {
+            self.gate.run(self.gate.engine.record_refund(self.feed, gift, refund, self.now)).await?;
         }
         let mut done = GivenBack::Nothing;
         for id in ids {
@@ -211,8 +208,7 @@ impl Intake<'_> {
     /// Takes a gift back, or a part of its value. One that waits cannot lose a part of it yet: the platform asks again.
     async fn give_back(&self, id: &GiftId, refund: Refund) -> Result<GivenBack, ApiError> {
         if let Refund::Part(refunded) = refund {
-            let (feed, id) = (self.feed.clone(), id.clone());
-            let refund = RefundGift { feed, id, refunded, reason: None, now: self.now };
+            let refund = self.gate.engine.refund_gift(self.feed, id, refunded, None, self.now);
             match self.gate.run(refund).await? {
                 GiftRefunded::Done { whole: true, .. } => return Ok(GivenBack::Whole),
                 GiftRefunded::Done { whole: false, .. } => return Ok(GivenBack::Part),
@@ -225,7 +221,7 @@ impl Intake<'_> {
                 GiftRefunded::Above(_) => {}
             }
         }
-        let retract = RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now };
+        let retract = self.gate.engine.retract_gift(self.feed, id, None, self.now);
         Ok(match self.gate.run(retract).await? {
             GiftTakenBack::Done => GivenBack::Whole,
             GiftTakenBack::Unknown => GivenBack::Nothing,
@@ -233,16 +229,14 @@ impl Intake<'_> {
     }
 
     async fn refund_of(&self, id: &GiftId) -> Result<Option<Refund>, ApiError> {
-        self.gate.run(ReadRefund { feed: self.feed.clone(), gift: id.clone() }).await
+        self.gate.run(self.gate.engine.read_refund(self.feed, id)).await
     }
 
     /// Counts the delivery. One that cannot be counted is taken all the same.
     async fn note(&self, note: SourceNote) {
         self.gate.live.metrics().source_deliveries[fate(note.outcome)].inc();
-        let _ = self
-            .gate
-            .run(RecordDelivery { feed: self.feed.clone(), name: self.name.clone(), note, now: self.now })
-            .await;
+        let record = self.gate.engine.record_delivery(self.feed, &self.name, &note, self.now);
+        let _ = self.gate.run(record).await;
     }
 }
 

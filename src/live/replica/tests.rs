@@ -5,8 +5,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::domain::{Epoch, Gift, Omit, Row, RowId};
-use crate::engine::test_store::{Asked, TestStore};
-use crate::engine::{Notices, ReadChanges, ReadSnapshot, Subscribe};
+use crate::engine::Notices;
 use crate::live::board::{Cursor, Due, Start};
 use crate::supervise::{Part, Parts};
 
@@ -68,24 +67,25 @@ impl Store {
     }
 }
 
-impl TestStore for Store {
-    fn answer(&self, asked: Asked) -> Asked {
-        asked
-            .on(|read: ReadSnapshot| {
-                self.unless_failing(|state| {
-                    state.reads += 1;
-                    let FeedList { at, rows, drops, controls, totals, goals } = state.list.clone();
-                    let (tag, policy, rows) = (at.seq, state.policy.clone(), rows.into());
-                    Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now: read.now }
-                })
-            })
-            .on(|read: ReadChanges| {
-                self.unless_failing(|state| {
-                    let after = state.history.iter().filter(|it| it.seq > read.since.seq);
-                    Missed::Changes(after.take(read.max).cloned().collect())
-                })
-            })
-            .on(|_: Subscribe| self.unless_failing(|_| self.notices.subscribe()))
+impl FeedSource for Arc<Store> {
+    async fn subscribe(&self, _: &FeedId) -> Result<Subscription, EngineError> {
+        self.unless_failing(|_| self.notices.subscribe())
+    }
+
+    async fn read_changes(&self, _: &FeedId, since: &Position, max: usize) -> Result<Missed, EngineError> {
+        self.unless_failing(|state| {
+            let after = state.history.iter().filter(|it| it.seq > since.seq);
+            Missed::Changes(after.take(max).cloned().collect())
+        })
+    }
+
+    async fn read_snapshot(&self, _: &FeedId, now: Millis) -> Result<Snapshot, EngineError> {
+        self.unless_failing(|state| {
+            state.reads += 1;
+            let FeedList { at, rows, drops, controls, totals, goals } = state.list.clone();
+            let (tag, policy, rows) = (at.seq, state.policy.clone(), rows.into());
+            Snapshot { at, tag, policy, rows, drops, controls, totals, goals, now }
+        })
     }
 }
 
@@ -108,7 +108,7 @@ impl Scene {
         let metrics = Arc::<Metrics>::default();
         let board = Arc::new(Board::new("f".parse().unwrap(), metrics.clone()));
         let (comparisons, compared) = watch::channel(None);
-        let followed = (Engine::of_test(store.clone()), board.clone(), metrics.clone());
+        let followed = (store.clone(), board.clone(), metrics.clone());
         let follow = move |beat| {
             let (store, board, metrics) = followed.clone();
             Replica::new(store, board, compared.clone(), metrics, beat).run()

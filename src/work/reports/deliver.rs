@@ -12,7 +12,7 @@ use super::slots::Slots;
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::signature::{Signers, batch_name};
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
-use crate::engine::{Death, Engine, EngineError, OpenJob, ReadSigningKey, Save, SaveJob, Want, Work};
+use crate::engine::{Death, EngineError, Save, Store, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{DeliveryFate, Label};
 use crate::traces::{Span, Tracer};
@@ -31,7 +31,7 @@ const STALE_LOOK_MS: u64 = 1_000;
 
 /// What turns are made of.
 pub struct Deliverer {
-    pub engine: Engine,
+    pub engine: Store,
     pub metrics: Arc<Metrics>,
     pub tracer: Arc<Tracer>,
     pub endpoints: Endpoints,
@@ -90,7 +90,7 @@ impl Deliverer {
         let Some(hook) = self.endpoints.hook(&key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
-            let left = self.engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await?;
+            let left = self.engine.open_job(job, want, Millis::now()).await?;
             return Ok(left.map(|_| STALE_LOOK_MS));
         };
         if hook.state == HookState::Disabled {
@@ -104,11 +104,10 @@ impl Deliverer {
         };
         // Twice a batch, so that the next one is known when this one is done with.
         let want = Want { most: 2 * spec.batch_max as usize, batch_ms: spec.batch_ms };
-        let Some(work) = self.engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await?
-        else {
+        let Some(work) = self.engine.open_job(job, want, Millis::now()).await? else {
             return Ok(None);
         };
-        let signing_key = self.engine.run(ReadSigningKey).await?;
+        let signing_key = self.engine.read_signing_key().await?;
         let mut hand = Hand::new(work);
         let mut progress = Progress::read(&hand.work.progress);
         let mut fixed = false;
@@ -278,7 +277,7 @@ impl Deliverer {
     ) -> Result<Option<Hand>, EngineError> {
         let (was, progress) = (hand.work.progress.clone(), progress.to_line());
         let save = Save { was, progress, ..save };
-        let work = self.engine.run(SaveJob { job: job.clone(), save, want, now: hand.now() }).await?;
+        let work = self.engine.save_job(job, save, want, hand.now()).await?;
         Ok(work.map(Hand::new))
     }
 

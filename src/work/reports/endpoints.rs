@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::domain::{Hook, HookFault, HookKey, HookState, Millis};
-use crate::engine::{Engine, EngineError, ReadWebhook, SwapWebhook, Swapped};
+use crate::engine::{EngineError, Store, Swapped};
 use crate::metrics::Metrics;
 
 /// How long a webhook is taken to be as it was read: a change takes effect within this on every node.
@@ -33,7 +33,7 @@ const REMEMBERED: usize = 4_096;
 
 /// The webhooks that this node delivers to.
 pub struct Endpoints {
-    engine: Engine,
+    engine: Store,
     metrics: Arc<Metrics>,
     /// Deliveries to one webhook at the same time.
     each: u32,
@@ -69,7 +69,7 @@ pub enum Trouble {
 pub struct Busy(pub u64);
 
 impl Endpoints {
-    pub fn new(engine: Engine, metrics: Arc<Metrics>, each: usize, disable_after_ms: u64) -> Endpoints {
+    pub fn new(engine: Store, metrics: Arc<Metrics>, each: usize, disable_after_ms: u64) -> Endpoints {
         let each = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
         Endpoints { engine, metrics, each, disable_after_ms, by_webhook: Mutex::default() }
     }
@@ -105,7 +105,7 @@ impl Endpoints {
             return Ok(Some(hook.clone()));
         }
         let asked = Instant::now();
-        let found = self.engine.run(ReadWebhook { key: key.clone() }).await?;
+        let found = self.engine.read_webhook(key).await?;
         *locked(&health.known) = found.clone().map(|hook| (hook, asked));
         Ok(found)
     }
@@ -199,10 +199,7 @@ impl Endpoints {
             let known = locked(&health.known).as_ref().map(|(hook, _)| hook.clone());
             let Some(hook) = known else { return false };
             let to = Hook { version: hook.version + 1, ..change(&hook) };
-            let swapped = self
-                .engine
-                .run(SwapWebhook { key: key.clone(), was: Some(hook.version), to: Some(to.clone()), now })
-                .await;
+            let swapped = self.engine.swap_webhook(key, Some(hook.version), Some(to.clone()), now).await;
             match swapped {
                 Ok(Swapped::Done) => {
                     *locked(&health.known) = Some((to, Instant::now()));

@@ -4,7 +4,7 @@
 //! Feeds take turns by their oldest entry. A slow endpoint holds up nobody else: deliveries to one webhook are
 //! bounded, to few while it fails (`endpoints`), and a job that cannot go on makes room. A node that dies leaves its turns
 //! to the others, which get them when their leases end; what a delivery did is kept only if nobody else has gone
-//! on since ([`crate::engine::SaveJob`]).
+//! on since ([`Store::save_job`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::backoff::Backoff;
 use crate::domain::Millis;
-use crate::engine::{ClaimJobs, Engine, EngineError, JobDone, JobLease};
+use crate::engine::{EngineError, JobDone, JobLease, Store};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 use crate::traces::Tracer;
@@ -85,7 +85,7 @@ pub struct ReportLoop {
 impl ReportLoop {
     /// Starts it, as one of `parts`. The error is that of making a client for https.
     pub fn start(
-        engine: Engine,
+        engine: Store,
         metrics: Arc<Metrics>,
         tracer: Arc<Tracer>,
         options: ReportOptions,
@@ -203,7 +203,7 @@ impl Desk {
         let room = self.most.saturating_sub(self.turns.len()).min(JOBS);
         let (engine, lease) = (&self.deliverer.engine, self.deliverer.lease);
         let lease_ms = lease.as_millis() as u64;
-        let turn = engine.run(ClaimJobs { over: self.back.clone(), max: room, lease_ms, now }).await?;
+        let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
         self.back.clear();
         self.backoff.over();
         self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
@@ -241,8 +241,6 @@ impl Desk {
             self.back.push(done);
         }
         let engine = &self.deliverer.engine;
-        let _ = engine
-            .run(ClaimJobs { over: std::mem::take(&mut self.back), max: 0, lease_ms: 1, now: Millis::now() })
-            .await;
+        let _ = engine.claim_jobs(std::mem::take(&mut self.back), 0, 1, Millis::now()).await;
     }
 }

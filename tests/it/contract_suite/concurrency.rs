@@ -7,7 +7,6 @@ use tipcast::domain::{Outcome, Status};
 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
-use tipcast::engine::{Publish, RetractRow};
 
 on_every_engine![
     callers_at_once_share_one_numbering_without_holes,
@@ -24,7 +23,7 @@ async fn callers_at_once_share_one_numbering_without_holes(mut t: Case) {
             let mut answers = vec![];
             for n in 0..20 {
                 let gifts = (0..1 + n % 4).map(|k| gift(&format!("{caller}-{n}-{k}")).parse()).collect();
-                for outcome in engine.run(Publish { feed: feed.clone(), gifts, now }).await.unwrap() {
+                for outcome in engine.publish(&feed, gifts, now).await.unwrap() {
                     let Outcome::New(answer) = outcome else { panic!("{outcome:?}") };
                     assert!(engine.known(&feed).is_none_or(|known| known.seq >= answer.at.seq));
                     answers.push((answer.at.seq, answer.row.unwrap()));
@@ -53,11 +52,7 @@ async fn the_same_gift_from_many_callers_at_once_is_taken_once(mut t: Case) {
         .map(|_| {
             let (engine, feed, now) = (t.engine.clone(), t.feed.clone(), t.now);
             tokio::spawn(async move {
-                engine
-                    .run(Publish { feed: feed.clone(), gifts: vec![gift("g1").parse()], now })
-                    .await
-                    .unwrap()
-                    .remove(0)
+                engine.publish(&feed, vec![gift("g1").parse()], now).await.unwrap().remove(0)
             })
         })
         .collect();
@@ -81,9 +76,7 @@ async fn a_flood_of_one_kind_from_many_callers_is_one_row(mut t: Case) {
         .map(|n| {
             let (engine, feed, now) = (t.engine.clone(), t.feed.clone(), t.now);
             let gift = gift(&format!("g{n}")).count(3).value(5, "EUR").parse();
-            tokio::spawn(async move {
-                engine.run(Publish { feed: feed.clone(), gifts: vec![gift], now }).await.unwrap().remove(0)
-            })
+            tokio::spawn(async move { engine.publish(&feed, vec![gift], now).await.unwrap().remove(0) })
         })
         .collect();
     let mut accepted = 0;
@@ -101,9 +94,7 @@ async fn only_one_of_many_callers_retracts_a_row(mut t: Case) {
     let callers: Vec<_> = (0..8)
         .map(|_| {
             let (engine, feed, row, now) = (t.engine.clone(), t.feed.clone(), row.clone(), t.now);
-            tokio::spawn(async move {
-                engine.run(RetractRow { feed: feed.clone(), row: row.clone(), now }).await.unwrap()
-            })
+            tokio::spawn(async move { engine.retract_row(&feed, &row, now).await.unwrap() })
         })
         .collect();
     let mut done = 0;

@@ -10,7 +10,6 @@ use tipcast::domain::{
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, named, rockets, with};
 use crate::support::gifts::gift;
-use tipcast::engine::{ListDrops, LookUpClaim, ReverseSale, TickDrop};
 
 on_every_engine!(
     a_new_drop_is_open_and_told_at_once,
@@ -154,8 +153,7 @@ async fn a_look_that_another_node_sent_earlier_leaves_a_hold_as_it_was_answered(
     case.pass(500);
     let answer = case.filled("r", hold("c1", "ann")).await;
     let earlier = Millis(case.now.0 - 2);
-    let look = TickDrop { feed: case.feed.clone(), drop: named("r"), now: earlier };
-    case.engine.run(look).await.unwrap();
+    case.engine.tick_drop(&case.feed, &named("r"), earlier).await.unwrap();
     assert_eq!(case.claim("r", &hold("c1", "ann")).await, Claimed::Again(answer));
 }
 
@@ -320,11 +318,8 @@ async fn what_is_not_there_is_unknown(mut case: Case) {
     let before = case.list().await;
     let unknown = Claimed::Refused(ClaimRefused::UnknownDrop);
     assert_eq!(case.claim("r", &claim("c1", "ann")).await, unknown);
-    assert_eq!(
-        case.engine.run(TickDrop { feed: case.feed.clone(), drop: named("r"), now: case.now }).await.unwrap(),
-        None
-    );
-    assert_eq!(case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap(), []);
+    assert_eq!(case.engine.tick_drop(&case.feed, &named("r"), case.now).await.unwrap(), None);
+    assert_eq!(case.engine.list_drops(&case.feed, case.now).await.unwrap(), []);
     assert_eq!(case.holds_of("ann").await, []);
     let none = "r~c".parse().unwrap();
     assert_eq!(
@@ -351,11 +346,11 @@ async fn drops_are_listed_by_name_and_do_not_meet(mut case: Case) {
     for name in ["a", "b", "a.b"] {
         case.filled(name, claim("c", "ann")).await;
     }
-    let drops = case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap();
+    let drops = case.engine.list_drops(&case.feed, case.now).await.unwrap();
     let seen: Vec<_> = drops.iter().map(|view| (view.drop.as_str(), view.free, view.sold)).collect();
     assert_eq!(seen, [("a", 0, 1), ("a.b", 2, 1), ("b", 1, 1)]);
     case.pass(600);
-    case.engine.run(ListDrops { feed: case.feed.clone(), now: case.now }).await.unwrap();
+    case.engine.list_drops(&case.feed, case.now).await.unwrap();
     let list = case.list().await;
     assert_eq!(list.drops.values().map(|view| view.free).collect::<Vec<_>>(), [0, 2, 1]);
 }
@@ -365,7 +360,7 @@ async fn drops_survive_another_engine_on_the_same_store(mut case: Case) {
     let sold = case.filled("r", claim("c1", "ann")).await;
     let kept = case.filled("r", hold("c2", "bob")).await;
     let told = case.list().await;
-    case.engine.close().await.unwrap();
+    case.engine.close().await;
     let engine = case.store.open().await;
     let now = case.now;
     let mut case = Case::with(case.store, engine, case.feed).await;
@@ -403,7 +398,7 @@ async fn sales_are_refunded_in_part_and_taken_back_and_their_units_return_once(m
         let mut states = vec![];
         for claim in [&sold, &kept, &unpaid] {
             let (feed, claim, now) = (case.feed.clone(), claim.clone(), case.now);
-            states.push(case.engine.run(LookUpClaim { feed, claim, now }).await.unwrap().unwrap().state);
+            states.push(case.engine.look_up_claim(&feed, &claim, now).await.unwrap().unwrap().state);
         }
         states
     };
@@ -411,7 +406,7 @@ async fn sales_are_refunded_in_part_and_taken_back_and_their_units_return_once(m
     let reverse = async |case: &Case, claim: &HoldId, refunded: Option<u64>, restock: bool| {
         let what = TakingBack { refunded, reason: Some("late".into()), restock };
         let (feed, claim, now) = (case.feed.clone(), claim.clone(), case.now);
-        case.engine.run(ReverseSale { feed, claim, what, now }).await.unwrap()
+        case.engine.reverse_sale(&feed, &claim, &what, now).await.unwrap()
     };
     let done = |done: GiftRefunded| match done {
         GiftRefunded::Done { whole, refunded, .. } => (whole, refunded),

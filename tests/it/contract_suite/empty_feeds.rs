@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tipcast::domain::{Policy, Position};
-use tipcast::engine::{Missed, ReadHeads, ReadPolicy};
+use tipcast::engine::Missed;
 
 use crate::support::case::{Case, fresh_feed};
 use crate::support::gifts::gift;
@@ -21,7 +21,7 @@ async fn it_is_empty_and_stands_at_the_start(mut t: Case) {
         let list = t.list().await;
         assert_eq!((list.at, list.tag, list.rows.len()), (Position::start(), 0, 0));
         assert_eq!(list.policy, Policy::default());
-        assert_eq!(t.engine.run(ReadPolicy { feed: t.feed.clone() }).await.unwrap(), Policy::default());
+        assert_eq!(t.engine.read_policy(&t.feed).await.unwrap(), Policy::default());
         assert_eq!(t.head().await.at, Position::start());
         assert_eq!(t.after(0).await, Missed::Changes(vec![]));
     }
@@ -62,10 +62,10 @@ async fn heads_come_in_the_order_asked(mut t: Case) {
     t.accepted(gift("g1")).await;
     let (mine, nobody) = (t.feed.clone(), fresh_feed());
     let asked = [nobody.clone(), mine.clone(), nobody, mine];
-    let heads = t.engine.run(ReadHeads { feeds: asked.to_vec() }).await.unwrap();
+    let heads = t.engine.read_heads(&asked).await.unwrap();
     let heads: Vec<_> = heads.into_iter().map(Result::unwrap).collect();
     let seqs: Vec<_> = heads.iter().map(|head| head.at.seq).collect();
     assert_eq!(seqs, [0, 1, 0, 1]);
     assert_eq!((heads[1].tag, heads[0].tag), (t.replica.tag, 0));
-    assert_eq!(t.engine.run(ReadHeads { feeds: vec![] }).await.unwrap(), []);
+    assert_eq!(t.engine.read_heads(&[]).await.unwrap(), []);
 }

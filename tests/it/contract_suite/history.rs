@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tipcast::domain::{Epoch, Position};
-use tipcast::engine::{Missed, ReadChanges, ReadPolicy};
+use tipcast::engine::Missed;
 
 use crate::support::case::{Case, fresh_feed};
 use crate::support::gifts::gift;
@@ -68,9 +68,7 @@ async fn changes_come_in_pages(mut t: Case) {
     let mut since = Position { seq: 0, ..t.replica.at.clone() };
     let mut seqs = vec![];
     loop {
-        let Missed::Changes(page) =
-            t.engine.run(ReadChanges { feed: t.feed.clone(), since: since.clone(), max: 3 }).await.unwrap()
-        else {
+        let Missed::Changes(page) = t.engine.read_changes(&t.feed, &since, 3).await.unwrap() else {
             panic!("covered")
         };
         assert!(page.len() <= 3);
@@ -94,19 +92,11 @@ async fn positions_of_other_lives_or_ahead_are_not_covered(mut t: Case) {
         Position { epoch: Epoch::none(), seq: 2 },
     ];
     for since in elsewhere {
-        assert_eq!(
-            t.engine.run(ReadChanges { feed: t.feed.clone(), since: since.clone(), max: 10 }).await.unwrap(),
-            Missed::NotCovered,
-            "{since}"
-        );
+        assert_eq!(t.engine.read_changes(&t.feed, &since, 10).await.unwrap(), Missed::NotCovered, "{since}");
     }
     let nobody = fresh_feed();
     for since in [here, Position { epoch: Epoch::none(), seq: 1 }] {
-        assert_eq!(
-            t.engine.run(ReadChanges { feed: nobody.clone(), since: since.clone(), max: 10 }).await.unwrap(),
-            Missed::NotCovered,
-            "{since}"
-        );
+        assert_eq!(t.engine.read_changes(&nobody, &since, 10).await.unwrap(), Missed::NotCovered, "{since}");
     }
 }
 
@@ -119,7 +109,7 @@ async fn a_batch_longer_than_the_history_leaves_its_end(mut t: Case) {
 
 async fn again(mut t: Case) -> Case {
     let before = t.list().await;
-    t.engine.close().await.unwrap();
+    t.engine.close().await;
     let Case { store, engine, feed, now, .. } = t;
     drop(engine);
     let engine = store.open().await;
@@ -162,7 +152,7 @@ async fn a_reopened_store_still_knows_policy_and_history(mut t: Case) {
     post_some(&mut t, 0..8).await;
     let before = t.after(2).await;
     let mut t = again(t).await;
-    assert_eq!(t.engine.run(ReadPolicy { feed: t.feed.clone() }).await.unwrap(), policy);
+    assert_eq!(t.engine.read_policy(&t.feed).await.unwrap(), policy);
     assert_eq!(t.after(2).await, before);
     assert!(!t.covers(1).await);
     t.pass(1000);

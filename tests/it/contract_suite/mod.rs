@@ -1,4 +1,4 @@
-//! Every case of the [`tipcast::engine::Engine`] contract, run on every engine: each case is written
+//! Every case of the [`tipcast::engine::Store`] contract, run on every engine: each case is written
 //! once, against a fresh feed and a virtual clock, and [`crate::support::case::Case`] compares
 //! subscription, history, list and heads after every call of every case.
 

@@ -6,7 +6,6 @@ use tipcast::domain::{Action, Control, Controls, Delta, EntryStatus, Op, RowId, 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
 use crate::support::readers::{event, fates};
-use tipcast::engine::{ReadChanges, RetractGift};
 
 on_every_engine![
     a_gift_that_is_taken_back_leaves_its_row_and_the_last_takes_the_row_along,
@@ -146,11 +145,7 @@ async fn an_id_that_is_not_remembered_any_more_is_unknown(mut t: Case) {
     let other = t.feed.clone();
     t.feed = crate::support::case::fresh_feed();
     let id: tipcast::domain::GiftId = "a1".parse().unwrap();
-    let elsewhere = t
-        .engine
-        .run(RetractGift { feed: t.feed.clone(), id: id.clone(), reason: None, now: t.now })
-        .await
-        .unwrap();
+    let elsewhere = t.engine.retract_gift(&t.feed, &id, None, t.now).await.unwrap();
     assert_eq!(elsewhere, tipcast::domain::GiftTakenBack::Unknown, "ids are a feed's own");
     t.feed = other;
     t.pass(1);
@@ -239,8 +234,7 @@ async fn only_a_row_of_the_list_is_replayed(mut t: Case) {
     let first = t.accepted(gift("a1")).await;
     assert_eq!(t.control(replay(first.row.as_ref().unwrap())).await.unwrap().seq, 2);
     assert_eq!(t.control(replay(first.row.as_ref().unwrap())).await.unwrap().seq, 3);
-    let history =
-        t.engine.run(ReadChanges { feed: t.feed.clone(), since: first.at.clone(), max: 10 }).await.unwrap();
+    let history = t.engine.read_changes(&t.feed, &first.at, 10).await.unwrap();
     let tipcast::engine::Missed::Changes(changes) = history else { panic!("{history:?}") };
     assert!(changes.iter().all(|change| change.op == Op::Control(replay(first.row.as_ref().unwrap()))));
     t.retract(first.row.as_ref().unwrap()).await;

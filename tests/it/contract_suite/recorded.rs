@@ -14,7 +14,7 @@ use tipcast::engine::store::scripts::{self, Script};
 use crate::embedded::clock::Bench;
 use crate::support::case::{Case, CaseFn};
 use crate::support::redis_server::RedisServer;
-use crate::support::stores::{Corner, Store};
+use crate::support::stores::{Corner, Storage};
 
 /// The words of a line of MONITOR: each in quotes, with escapes.
 fn words_of(line: &str) -> Vec<Vec<u8>> {
@@ -323,7 +323,7 @@ impl Sides {
 
 /// A gift that waits and cannot be read is set aside.
 async fn a_spoiled_gift(t: Case) {
-    let Store::Redis(corner) = &t.store else { unreachable!() };
+    let Storage::Redis(corner) = &t.store else { unreachable!() };
     let (later, corner) = (format!("{}{{{}}}:later", corner.prefix, t.feed), corner.clone());
     let spoil = move |id: &str| {
         redis::cmd("HSET").arg(&later).arg(id).arg("no gift").exec(&mut corner.server.connect()).unwrap();
@@ -333,7 +333,7 @@ async fn a_spoiled_gift(t: Case) {
 
 /// What was made while the clock was ahead is put right, on a Redis whose callers' clock counts.
 async fn a_clock_that_was_ahead(t: Case) {
-    crate::embedded::clock::made_a_year_ahead(Bench::of(t.engine, t.feed, t.now)).await;
+    crate::embedded::clock::made_a_year_ahead(Bench::of(t.engine.store().clone(), t.feed, t.now)).await;
 }
 
 #[tokio::test]
@@ -378,7 +378,7 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
     let alone = [("a spoiled gift", spoiled), ("a clock that was ahead", ahead)];
     let mut calls = 0;
     for (name, case) in suites.into_iter().flatten().chain(alone) {
-        case(Case::on(Store::Redis(Corner::of(server.clone()))).await).await;
+        case(Case::on(Storage::Redis(Corner::of(server.clone()))).await).await;
         for words in until_mark(&told, &server) {
             calls += 1;
             sides.replay(name, words);

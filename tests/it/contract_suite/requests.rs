@@ -1,7 +1,7 @@
 //! What a store keeps of signed requests: each is for one target, on every node and after a restart.
 
 use tipcast::domain::Epoch;
-use tipcast::engine::{ClaimRequest, REQUEST_KEPT_MS, RequestUse};
+use tipcast::engine::{REQUEST_KEPT_MS, RequestUse};
 
 use crate::support::case::Case;
 
@@ -18,10 +18,7 @@ fn fresh() -> String {
 async fn a_signed_request_is_for_the_target_that_it_came_with_first(t: Case) {
     let (one, two) = (fresh(), fresh());
     let claim = async |request: &str, target: &str, after: u64| {
-        t.engine
-            .run(ClaimRequest { request: request.into(), target: target.into(), now: t.now.plus(after) })
-            .await
-            .unwrap()
+        t.engine.claim_request(request, target, t.now.plus(after)).await.unwrap()
     };
     assert_eq!(claim(&one, "gifts show", 0).await, RequestUse::First);
     assert_eq!(claim(&one, "gifts show", 5).await, RequestUse::Again(5));
@@ -34,14 +31,9 @@ async fn a_signed_request_is_for_the_target_that_it_came_with_first(t: Case) {
 
 async fn signed_requests_outlive_the_process_and_are_seen_by_another_node(mut t: Case) {
     let request = fresh();
-    let claim = async |t: &Case, target: &str| {
-        t.engine
-            .run(ClaimRequest { request: request.clone(), target: target.into(), now: t.now })
-            .await
-            .unwrap()
-    };
+    let claim = async |t: &Case, target: &str| t.engine.claim_request(&request, target, t.now).await.unwrap();
     assert_eq!(claim(&t, "gifts show").await, RequestUse::First);
-    t.engine.close().await.unwrap();
+    t.engine.close().await;
     t.engine = t.store.open().await;
     assert_eq!(claim(&t, "gifts other").await, RequestUse::Elsewhere);
     assert_eq!(claim(&t, "gifts show").await, RequestUse::Again(0));

@@ -5,9 +5,7 @@ use tipcast::domain::{
     Block, BlockScope, Blocked, Decision, Entry, EntryStatus, Epoch, GiftId, Millis, Outcome, Reviewed,
     Status,
 };
-use tipcast::engine::{
-    BlockUser, ClaimDrop, DecideReview, DefineDrop, DueFate, IsBlocked, ListBlocks, ListReviews, UnblockUser,
-};
+use tipcast::engine::DueFate;
 
 use crate::support::case::{Case, fresh_feed};
 use crate::support::gifts::{GiftSpec, gift};
@@ -44,25 +42,17 @@ async fn entries(t: &mut Case) -> Vec<Entry> {
 }
 
 async fn in_review(t: &Case) -> Vec<String> {
-    let all = t.engine.run(ListReviews { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let all = t.engine.list_reviews(&t.feed, t.now).await.unwrap();
     all.into_iter().map(|it| it.gift.id.to_string()).collect()
 }
 
 async fn decide(t: &mut Case, id: &str, wish: Decision) -> Reviewed {
     let id: GiftId = id.parse().unwrap();
     let waits = in_review(t).await.contains(&id.to_string());
-    let done = t
-        .engine
-        .run(DecideReview { feed: t.feed.clone(), id: id.clone(), decision: wish, now: t.now })
-        .await
-        .unwrap();
+    let done = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap();
     // What waited was decided by this call, and nothing is decided twice.
     assert!(done.done.is_some() || !waits, "{done:?}");
-    let again = t
-        .engine
-        .run(DecideReview { feed: t.feed.clone(), id: id.clone(), decision: wish, now: t.now })
-        .await
-        .unwrap();
+    let again = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap();
     assert_eq!((again.done, &again.told), (None, &done.told));
     t.list().await;
     done.told
@@ -87,17 +77,14 @@ fn here(t: &Case) -> BlockScope {
 }
 
 async fn block(t: &Case, scope: &BlockScope, user: &str, until: Option<Millis>) -> Blocked {
-    t.engine
-        .run(BlockUser { scope: scope.clone(), block: Block { user: user.into(), at: t.now, until } })
-        .await
-        .unwrap()
+    t.engine.block_user(scope, &Block { user: user.into(), at: t.now, until }).await.unwrap()
 }
 
 async fn a_gift_with_a_message_waits_and_nothing_of_it_is_seen(mut t: Case) {
     assert_eq!(t.patch(json!({"review": "messages"})).await.review.as_str(), "messages");
     hold(&mut t, said("a")).await;
     assert_eq!(t.list().await.at.seq, 0);
-    let all = t.engine.run(ListReviews { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let all = t.engine.list_reviews(&t.feed, t.now).await.unwrap();
     assert_eq!((all[0].at, all[0].expires_at), (t.now, t.now.plus(60_000)));
     assert_eq!(all[0].gift, said("a").parse());
     assert_eq!(t.post(said("a")).await, Outcome::InReviewBefore("a".parse().unwrap()));
@@ -325,7 +312,7 @@ async fn what_waits_outlives_the_engine(mut t: Case) {
     t.reopen().await;
     assert_eq!(in_review(&t).await, ["a", "c"]);
     assert_eq!(decide(&mut t, "b", Decision::Deny).await, Reviewed::Otherwise(Decision::Mask));
-    assert_eq!(t.engine.run(ListBlocks { scope: here(&t), now: t.now }).await.unwrap().len(), 1);
+    assert_eq!(t.engine.list_blocks(&here(&t), t.now).await.unwrap().len(), 1);
     assert_eq!(status(decide(&mut t, "c", Decision::Approve).await), Status::Accepted);
     t.accepted(gift("d").by("of-c").kind("other")).await;
     t.pass(9_000);
@@ -348,13 +335,9 @@ async fn a_blocked_users_gifts_are_entered_and_not_shown(mut t: Case) {
         entries(&mut t).await.iter().map(|entry| (entry.status, entry.row.is_some())).collect();
     use EntryStatus::{Accepted, Suppressed};
     assert_eq!(statuses, [(Suppressed, false), (Accepted, true), (Accepted, true), (Suppressed, false)]);
-    assert!(
-        t.engine.run(IsBlocked { feed: t.feed.clone(), user: rude.to_string(), now: t.now }).await.unwrap()
-    );
-    assert!(!t.engine.run(IsBlocked { feed: t.feed.clone(), user: "r".into(), now: t.now }).await.unwrap());
-    assert!(
-        !t.engine.run(IsBlocked { feed: fresh_feed(), user: rude.to_string(), now: t.now }).await.unwrap()
-    );
+    assert!(t.engine.is_blocked(&t.feed, rude, t.now).await.unwrap());
+    assert!(!t.engine.is_blocked(&t.feed, "r", t.now).await.unwrap());
+    assert!(!t.engine.is_blocked(&fresh_feed(), rude, t.now).await.unwrap());
     assert!(t.take_back("a").await);
 }
 
@@ -388,18 +371,15 @@ async fn a_block_ends_at_its_time_and_when_it_is_taken_away(mut t: Case) {
     t.pass(999);
     t.suppressed(gift("a1").by("a")).await;
     let users = |blocks: Vec<Block>| blocks.into_iter().map(|it| (it.user, it.until)).collect::<Vec<_>>();
-    let known = users(t.engine.run(ListBlocks { scope: scope.clone(), now: t.now }).await.unwrap());
+    let known = users(t.engine.list_blocks(&scope, t.now).await.unwrap());
     assert_eq!(known, [("a".to_owned(), Some(t.now.plus(1))), ("b".to_owned(), None)]);
     t.pass(1);
     t.accepted(gift("a2").by("a")).await;
-    assert_eq!(
-        users(t.engine.run(ListBlocks { scope: scope.clone(), now: t.now }).await.unwrap()),
-        [("b".to_owned(), None)]
-    );
+    assert_eq!(users(t.engine.list_blocks(&scope, t.now).await.unwrap()), [("b".to_owned(), None)]);
     assert_eq!(block(&t, &scope, "a", None).await, Blocked::New, "the other one was over");
-    assert!(t.engine.run(UnblockUser { scope: scope.clone(), user: "a".into(), now: t.now }).await.unwrap());
-    assert!(!t.engine.run(UnblockUser { scope: scope.clone(), user: "a".into(), now: t.now }).await.unwrap());
-    assert!(t.engine.run(UnblockUser { scope: scope.clone(), user: "b".into(), now: t.now }).await.unwrap());
+    assert!(t.engine.unblock_user(&scope, "a", t.now).await.unwrap());
+    assert!(!t.engine.unblock_user(&scope, "a", t.now).await.unwrap());
+    assert!(t.engine.unblock_user(&scope, "b", t.now).await.unwrap());
     t.accepted(gift("b1").by("b")).await;
 }
 
@@ -410,19 +390,12 @@ async fn a_block_of_all_feeds_holds_in_each(mut t: Case) {
     block(&t, &BlockScope::All, &user, None).await;
     t.suppressed(gift("b").by(&user)).await;
     t.accepted(gift("c").by("other")).await;
-    assert!(
-        t.engine.run(IsBlocked { feed: fresh_feed(), user: user.to_string(), now: t.now }).await.unwrap()
-    );
+    assert!(t.engine.is_blocked(&fresh_feed(), &user, t.now).await.unwrap());
     t.patch(json!({"review": "all"})).await;
     t.suppressed(gift("d").by(&user)).await;
-    let all = t.engine.run(ListBlocks { scope: BlockScope::All.clone(), now: t.now }).await.unwrap();
+    let all = t.engine.list_blocks(&BlockScope::All, t.now).await.unwrap();
     assert!(all.iter().any(|block| block.user == user));
-    assert!(
-        t.engine
-            .run(UnblockUser { scope: BlockScope::All.clone(), user: user.to_string(), now: t.now })
-            .await
-            .unwrap()
-    );
+    assert!(t.engine.unblock_user(&BlockScope::All, &user, t.now).await.unwrap());
     hold(&mut t, gift("e").by(&user)).await;
 }
 
@@ -433,9 +406,9 @@ async fn a_thousand_users_are_blocked_and_no_more(t: Case) {
     }
     assert_eq!(block(&t, &scope, "one-more", None).await, Blocked::Full);
     assert_eq!(block(&t, &scope, "u7", None).await, Blocked::Replaced);
-    assert!(t.engine.run(UnblockUser { scope: scope.clone(), user: "u8".into(), now: t.now }).await.unwrap());
+    assert!(t.engine.unblock_user(&scope, "u8", t.now).await.unwrap());
     assert_eq!(block(&t, &scope, "one-more", None).await, Blocked::New);
-    assert_eq!(t.engine.run(ListBlocks { scope: scope.clone(), now: t.now }).await.unwrap().len(), 1_000);
+    assert_eq!(t.engine.list_blocks(&scope, t.now).await.unwrap().len(), 1_000);
 }
 
 async fn a_sale_shows_without_its_message(mut t: Case) {
@@ -443,11 +416,11 @@ async fn a_sale_shows_without_its_message(mut t: Case) {
     let spec = br#"{"gift":{"id":"r","name":"R"},"total":9}"#;
     let spec = DropSpec::parse(json::syntax(spec).unwrap()).unwrap();
     let drop: tipcast::domain::DropId = "rocket".parse().unwrap();
-    t.engine.run(DefineDrop { feed: t.feed.clone(), drop: drop.clone(), spec, now: t.now }).await.unwrap();
+    t.engine.define_drop(&t.feed, &drop, &spec, t.now).await.unwrap();
     t.patch(json!({"review": "messages"})).await;
     let body = br#"{"id":"c1","user":{"id":"u","name":"U"},"pay":"now","message":"rude"}"#;
     let claim = Claim::parse(json::syntax(body).unwrap(), None).unwrap();
-    t.engine.run(ClaimDrop { feed: t.feed.clone(), drop: drop.clone(), claim, now: t.now }).await.unwrap();
+    t.engine.claim_drop(&t.feed, &drop, claim, t.now).await.unwrap();
     let row = t.list().await.rows.remove(0);
     assert_eq!((row.message.clone(), row.drop.is_some()), (None, true));
     assert!(entries(&mut t).await[0].gift.contains("rude"), "it was said all the same");

@@ -6,7 +6,6 @@ use tipcast::domain::{Decision, EntryStatus, Epoch, GiftId, Millis, Outcome, Rev
 
 use crate::support::case::Case;
 use crate::support::gifts::{GiftSpec, gift};
-use tipcast::engine::{DecideReview, ListReviews};
 
 on_every_engine![
     a_clock_that_jumps_ahead_decides_once_and_coming_back_undoes_nothing,
@@ -31,18 +30,13 @@ async fn hold(t: &mut Case, id: &str) {
 
 async fn decide(t: &mut Case, id: &str, wish: Decision) -> Reviewed {
     let id: GiftId = id.parse().unwrap();
-    let told = t
-        .engine
-        .run(DecideReview { feed: t.feed.clone(), id: id.clone(), decision: wish, now: t.now })
-        .await
-        .unwrap()
-        .told;
+    let told = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap().told;
     t.list().await;
     told
 }
 
 async fn waiting(t: &Case) -> Vec<String> {
-    let all = t.engine.run(ListReviews { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let all = t.engine.list_reviews(&t.feed, t.now).await.unwrap();
     all.into_iter().map(|it| it.gift.id.to_string()).collect()
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use tipcast::domain::{Answer, GiftId, Millis, Outcome, Status};
-use tipcast::engine::{ClaimDue, DUE_BATCH, DueDone, ListScheduled, Publish, RunDue, Unscheduled};
+use tipcast::engine::{DUE_BATCH, DueDone, Unscheduled};
 
 use crate::support::case::Case;
 use crate::support::gifts::{GiftSpec, gift};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 on_every_engine![
     a_gift_for_later_waits_and_begins_nothing,
@@ -226,7 +226,7 @@ async fn waiting_gifts_are_listed_in_the_order_of_their_show_page_by_page(mut t:
     for size in [1, 4, 24, 25, 26] {
         let (mut seen, mut after) = (vec![], None);
         loop {
-            let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after, max: size }).await.unwrap();
+            let page = t.engine.list_scheduled(&t.feed, after, size).await.unwrap();
             assert!(page.gifts.len() <= size);
             seen.extend(page.gifts.iter().map(|it| (it.place.at, it.gift.id.clone())));
             after = page.next;
@@ -244,13 +244,13 @@ async fn a_page_goes_on_where_the_last_one_ended_whatever_happened_to_its_gifts(
     for n in 0..9 {
         t.scheduled(later(&format!("g{n}"), 100)).await;
     }
-    let after = t.engine.run(ListScheduled { feed: t.feed.clone(), after: None, max: 4 }).await.unwrap().next;
+    let after = t.engine.list_scheduled(&t.feed, None, 4).await.unwrap().next;
     for id in ["g2", "g3", "g5"] {
         t.cancel(id).await;
     }
     t.scheduled(later("early", 50)).await;
     t.scheduled(later("late", 100)).await;
-    let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after, max: 100 }).await.unwrap();
+    let page = t.engine.list_scheduled(&t.feed, after, 100).await.unwrap();
     let rest: Vec<_> = page.gifts.iter().map(|it| it.gift.id.as_str().to_owned()).collect();
     assert_eq!((rest, page.next), (["g4", "g6", "g7", "g8", "late"].map(String::from).to_vec(), None));
 }
@@ -300,7 +300,7 @@ async fn a_test_gift_may_wait_too(mut t: Case) {
 
 /// Turns of the case's own feed; others of a shared store are left alone.
 async fn turn(t: &Case, over: Vec<DueDone>) -> Vec<String> {
-    let turn = t.engine.run(ClaimDue { over, max: 1_000, now: t.now }).await.unwrap();
+    let turn = t.engine.claim_due(over, 1_000, t.now).await.unwrap();
     turn.feeds.into_iter().filter(|it| it.feed == t.feed).map(|it| it.token).collect()
 }
 
@@ -313,7 +313,7 @@ async fn a_feed_with_something_due_gets_a_turn_and_then_none(mut t: Case) {
     t.pass(6_000);
     let tokens = turn(&t, vec![]).await;
     assert_eq!(tokens.len(), 1);
-    let run = t.engine.run(RunDue { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let run = t.engine.run_due(&t.feed, t.now).await.unwrap();
     assert_eq!((run.handled.len(), run.next), (1, Some(t.now.plus(8_000))));
     let done = DueDone { feed: t.feed.clone(), token: tokens[0].clone(), next: run.next };
     assert!(turn(&t, vec![done]).await.is_empty());
@@ -322,13 +322,13 @@ async fn a_feed_with_something_due_gets_a_turn_and_then_none(mut t: Case) {
     t.pass(1);
     let tokens = turn(&t, vec![]).await;
     assert_eq!(tokens.len(), 1);
-    let run = t.engine.run(RunDue { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let run = t.engine.run_due(&t.feed, t.now).await.unwrap();
     assert_eq!((run.handled.len(), run.next), (1, None));
     let done = DueDone { feed: t.feed.clone(), token: tokens[0].clone(), next: None };
     assert!(turn(&t, vec![done]).await.is_empty());
     t.pass(600_000);
     assert!(turn(&t, vec![]).await.is_empty());
-    assert_eq!(t.engine.run(ClaimDue { over: vec![], max: 10, now: t.now }).await.unwrap().waiting, 0);
+    assert_eq!(t.engine.claim_due(vec![], 10, t.now).await.unwrap().waiting, 0);
     t.list().await;
 }
 
@@ -345,7 +345,7 @@ async fn several_who_run_one_feed_show_every_gift_once(mut t: Case) {
         runs.spawn(async move {
             let mut handled = vec![];
             loop {
-                let run = engine.run(RunDue { feed: feed.clone(), now }).await.unwrap();
+                let run = engine.run_due(&feed, now).await.unwrap();
                 handled.extend(run.handled);
                 if run.next.is_none() {
                     return handled;
@@ -369,24 +369,20 @@ async fn feeds_take_turns(mut t: Case) {
     }
     let quiet = crate::support::case::fresh_feed();
     t.pass(5);
-    t.engine
-        .run(Publish { feed: quiet.clone(), gifts: vec![later("q", 9).parse()], now: t.now })
-        .await
-        .unwrap();
+    t.engine.publish(&quiet, vec![later("q", 9).parse()], t.now).await.unwrap();
     t.pass(10);
     let (mut over, mut order) = (vec![], vec![]);
     for _ in 0..3 {
-        let turn =
-            t.engine.run(ClaimDue { over: std::mem::take(&mut over), max: 1, now: t.now }).await.unwrap();
+        let turn = t.engine.claim_due(std::mem::take(&mut over), 1, t.now).await.unwrap();
         let it = turn.feeds.into_iter().next().expect("somebody's turn");
-        let run = t.engine.run(RunDue { feed: it.feed.clone(), now: t.now }).await.unwrap();
+        let run = t.engine.run_due(&it.feed, t.now).await.unwrap();
         order.push(it.feed.clone());
         over.push(DueDone { feed: it.feed, token: it.token, next: run.next });
         t.pass(1);
     }
-    if t.engine.name() != "model" {
+    if !matches!(t.store, Storage::Model(_)) {
         let mut wanted = [crowded.clone(), quiet, crowded];
-        if matches!(t.store, Store::Cluster(..)) {
+        if matches!(t.store, Storage::Cluster(..)) {
             // Each part of the index has its own order, and parts take turns.
             order.sort_unstable();
             wanted.sort_unstable();

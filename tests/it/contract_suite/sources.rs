@@ -1,10 +1,7 @@
 //! What a store keeps of sources: set and changed by one at a time, counted, and gone with all they have.
 
 use tipcast::domain::{FeedId, GiftId, Millis, Position, Source, SourceId, SourceNote, SourceOutcome};
-use tipcast::engine::{
-    ListSources, REFUNDS_MAX, ReadRefund, ReadSnapshot, RecordDelivery, RecordRefund, Refund, SOURCES_MAX,
-    SwapSource, Swapped,
-};
+use tipcast::engine::{REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
 use crate::support::case::{Case, fresh_feed};
 
@@ -27,38 +24,35 @@ fn new(t: &Case, settings: &str) -> Source {
 }
 
 async fn swap(t: &Case, source: &str, was: Option<u64>, to: Option<Source>) -> Swapped {
-    t.engine.run(SwapSource { feed: t.feed.clone(), name: name(source), was, to }).await.unwrap()
+    t.engine.swap_source(&t.feed, &name(source), was, to.as_ref()).await.unwrap()
 }
 
 async fn note(t: &Case, source: &str, note: SourceNote) {
-    t.engine
-        .run(RecordDelivery { feed: t.feed.clone(), name: name(source), note, now: t.now })
-        .await
-        .unwrap();
+    t.engine.record_delivery(&t.feed, &name(source), &note, t.now).await.unwrap();
 }
 
 async fn a_source_is_swapped_by_who_knows_its_version(t: Case) {
     let hostile = "{\"a\":\"\\\"\u{1F339}\n'; DROP\"}";
     let first = new(&t, hostile);
-    assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap(), vec![]);
+    assert_eq!(t.engine.list_sources(&t.feed).await.unwrap(), vec![]);
     assert_eq!(swap(&t, "b", Some(1), Some(first.clone())).await, Swapped::Stale);
     assert_eq!(swap(&t, "b", None, None).await, Swapped::Done, "nothing in the place of nothing");
     assert_eq!(swap(&t, "b", None, Some(first.clone())).await, Swapped::Done);
     assert_eq!(swap(&t, "b", None, Some(first.clone())).await, Swapped::Stale);
     assert_eq!(swap(&t, "a", None, Some(first.clone())).await, Swapped::Done);
-    let kept = t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap();
+    let kept = t.engine.list_sources(&t.feed).await.unwrap();
     let names: Vec<_> = kept.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(kept[1].1, first);
     let second = first.set("{}".into());
     assert_eq!(swap(&t, "b", Some(1), Some(second.clone())).await, Swapped::Done);
     assert_eq!(swap(&t, "b", Some(1), Some(second.clone())).await, Swapped::Stale);
-    let kept = t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap();
+    let kept = t.engine.list_sources(&t.feed).await.unwrap();
     assert_eq!((&kept[1].1, kept[1].1.path.is(&first.path)), (&second, true));
     assert_eq!(swap(&t, "b", Some(1), None).await, Swapped::Stale);
     assert_eq!(swap(&t, "b", Some(2), None).await, Swapped::Done);
-    assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap().len(), 1);
-    assert_eq!(t.engine.run(ListSources { feed: fresh_feed() }).await.unwrap(), vec![]);
+    assert_eq!(t.engine.list_sources(&t.feed).await.unwrap().len(), 1);
+    assert_eq!(t.engine.list_sources(&fresh_feed()).await.unwrap(), vec![]);
 }
 
 async fn a_feed_has_so_many_sources_and_no_more(t: Case) {
@@ -74,7 +68,7 @@ async fn a_feed_has_so_many_sources_and_no_more(t: Case) {
 
 async fn deliveries_are_counted_and_the_last_error_stays(mut t: Case) {
     note(&t, "nobody", SourceOutcome::Accepted.into()).await;
-    assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap(), vec![]);
+    assert_eq!(t.engine.list_sources(&t.feed).await.unwrap(), vec![]);
     swap(&t, "a", None, Some(new(&t, "{}"))).await;
     swap(&t, "a-b", None, Some(new(&t, "{}"))).await;
     let began = t.now;
@@ -84,7 +78,7 @@ async fn deliveries_are_counted_and_the_last_error_stays(mut t: Case) {
     t.pass(5);
     note(&t, "a", SourceOutcome::Accepted.into()).await;
     note(&t, "a-b", SourceOutcome::InReview.into()).await;
-    let kept = t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap();
+    let kept = t.engine.list_sources(&t.feed).await.unwrap();
     let tally = &kept[0].2;
     assert_eq!(tally.counts[&SourceOutcome::Accepted], 2);
     assert_eq!((tally.counts[&SourceOutcome::Refused], tally.counts.len()), (1, 2));
@@ -93,7 +87,7 @@ async fn deliveries_are_counted_and_the_last_error_stays(mut t: Case) {
     assert_eq!(kept[1].2.counts.len(), 1);
     // Setting it again keeps what came.
     swap(&t, "a", Some(1), Some(kept[0].1.set("{}".into()))).await;
-    assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap()[0].2, *tally);
+    assert_eq!(t.engine.list_sources(&t.feed).await.unwrap()[0].2, *tally);
 }
 
 async fn a_source_that_is_deleted_takes_its_counts_along(t: Case) {
@@ -103,7 +97,7 @@ async fn a_source_that_is_deleted_takes_its_counts_along(t: Case) {
     }
     swap(&t, "a", Some(1), None).await;
     swap(&t, "a", None, Some(new(&t, "{}"))).await;
-    let kept = t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap();
+    let kept = t.engine.list_sources(&t.feed).await.unwrap();
     assert_eq!((kept[0].2.counts.len(), kept[0].2.last_at, &kept[0].2.last_error), (0, None, &None));
     assert_eq!(kept[1].2.counts.len(), 1, "its neighbour keeps its own");
 }
@@ -113,7 +107,7 @@ fn gift(n: usize) -> GiftId {
 }
 
 async fn refunds_are_remembered_before_and_after_the_gift(t: Case) {
-    let refund_of = async |feed: FeedId, n| t.engine.run(ReadRefund { feed, gift: gift(n) }).await.unwrap();
+    let refund_of = async |feed: FeedId, n| t.engine.read_refund(&feed, &gift(n)).await.unwrap();
     assert_eq!(refund_of(t.feed.clone(), 1).await, None);
     for (refund, remembered) in [
         (Refund::Part(400), Refund::Part(400)),
@@ -122,8 +116,7 @@ async fn refunds_are_remembered_before_and_after_the_gift(t: Case) {
         (Refund::Whole, Refund::Whole),
         (Refund::Part(500), Refund::Whole),
     ] {
-        let record = RecordRefund { feed: t.feed.clone(), gift: gift(1), refund, now: t.now };
-        t.engine.run(record).await.unwrap();
+        t.engine.record_refund(&t.feed, &gift(1), refund, t.now).await.unwrap();
         assert_eq!(refund_of(t.feed.clone(), 1).await, Some(remembered));
     }
     assert_eq!(refund_of(t.feed.clone(), 2).await, None);
@@ -132,39 +125,21 @@ async fn refunds_are_remembered_before_and_after_the_gift(t: Case) {
 
 async fn as_many_refunds_are_remembered_as_may_be(t: Case) {
     for n in 0..REFUNDS_MAX + 2 {
-        t.engine
-            .run(RecordRefund {
-                feed: t.feed.clone(),
-                gift: gift(n),
-                refund: Refund::Whole,
-                now: Millis(t.now.0 + n as i64),
-            })
-            .await
-            .unwrap();
+        t.engine.record_refund(&t.feed, &gift(n), Refund::Whole, Millis(t.now.0 + n as i64)).await.unwrap();
     }
     for (n, kept) in [(0, false), (1, false), (2, true), (REFUNDS_MAX + 1, true)] {
-        assert_eq!(
-            t.engine.run(ReadRefund { feed: t.feed.clone(), gift: gift(n) }).await.unwrap().is_some(),
-            kept,
-            "{n}"
-        );
+        assert_eq!(t.engine.read_refund(&t.feed, &gift(n)).await.unwrap().is_some(), kept, "{n}");
     }
 }
 
 async fn sources_outlive_the_process_and_begin_no_feed(mut t: Case) {
     swap(&t, "a", None, Some(new(&t, "{}"))).await;
     note(&t, "a", SourceOutcome::Accepted.into()).await;
-    t.engine
-        .run(RecordRefund { feed: t.feed.clone(), gift: gift(1), refund: Refund::Whole, now: t.now })
-        .await
-        .unwrap();
-    assert_eq!(
-        t.engine.run(ReadSnapshot { feed: t.feed.clone(), now: t.now }).await.unwrap().at,
-        Position::start()
-    );
-    let before = t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap();
-    t.engine.close().await.unwrap();
+    t.engine.record_refund(&t.feed, &gift(1), Refund::Whole, t.now).await.unwrap();
+    assert_eq!(t.engine.read_snapshot(&t.feed, t.now).await.unwrap().at, Position::start());
+    let before = t.engine.list_sources(&t.feed).await.unwrap();
+    t.engine.close().await;
     t.engine = t.store.open().await;
-    assert_eq!(t.engine.run(ListSources { feed: t.feed.clone() }).await.unwrap(), before);
-    assert!(t.engine.run(ReadRefund { feed: t.feed.clone(), gift: gift(1) }).await.unwrap().is_some());
+    assert_eq!(t.engine.list_sources(&t.feed).await.unwrap(), before);
+    assert!(t.engine.read_refund(&t.feed, &gift(1)).await.unwrap().is_some());
 }

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 use tipcast::domain::{Change, Policy};
-use tipcast::engine::{
-    EngineError, Notice, ProbeStore, Publish, ReadPolicy, ReadSnapshot, Subscribe, Subscription,
-};
+use tipcast::engine::{EngineError, Notice, Subscription};
 
 use crate::support::case::{Case, PATIENCE, fresh_feed};
 use crate::support::gifts::gift;
+use crate::support::stores::Storage;
 
 on_every_engine![
     every_subscriber_gets_every_change_in_order,
@@ -37,9 +36,9 @@ async fn changes(subscription: &mut Subscription, until: u64) -> Vec<Change> {
 }
 
 async fn every_subscriber_gets_every_change_in_order(mut t: Case) {
-    let mut early = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut early = t.engine.subscribe(&t.feed).await.unwrap();
     t.accepted(gift("g1")).await;
-    let mut late = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut late = t.engine.subscribe(&t.feed).await.unwrap();
     t.merged(gift("g2")).await;
     t.post_all((3..20).map(|n| gift(&format!("g{n}")))).await;
     let (all, some) = (changes(&mut early, 19).await, changes(&mut late, 19).await);
@@ -51,23 +50,20 @@ async fn every_subscriber_gets_every_change_in_order(mut t: Case) {
 
 async fn a_subscriber_hears_only_its_feed(mut t: Case) {
     let elsewhere = fresh_feed();
-    let mut other = t.engine.run(Subscribe { feed: elsewhere.clone() }).await.unwrap();
+    let mut other = t.engine.subscribe(&elsewhere).await.unwrap();
     t.accepted(gift("g1")).await;
-    t.engine
-        .run(Publish { feed: elsewhere.clone(), gifts: vec![gift("mine").parse()], now: t.now })
-        .await
-        .unwrap();
+    t.engine.publish(&elsewhere, vec![gift("mine").parse()], t.now).await.unwrap();
     let heard = changes(&mut other, 1).await;
     assert_eq!(heard.len(), 1);
     assert_ne!(heard[0].epoch, t.replica.at.epoch);
 }
 
 async fn a_subscriber_is_told_the_policy(mut t: Case) {
-    let mut subscription = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut subscription = t.engine.subscribe(&t.feed).await.unwrap();
     t.patch(json!({"flush_ms": 7})).await;
     loop {
         if let Notice::Policy = next(&mut subscription).await {
-            let policy = t.engine.run(ReadPolicy { feed: t.feed.clone() }).await.unwrap();
+            let policy = t.engine.read_policy(&t.feed).await.unwrap();
             break assert_eq!(policy, Policy { flush_ms: 7, ..Policy::default() });
         }
     }
@@ -75,14 +71,14 @@ async fn a_subscriber_is_told_the_policy(mut t: Case) {
 
 async fn a_subscription_can_be_dropped_and_taken_again(mut t: Case) {
     for n in 0..5 {
-        let mut subscription = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+        let mut subscription = t.engine.subscribe(&t.feed).await.unwrap();
         t.accepted(gift(&format!("g{n}")).by(&format!("u{n}"))).await;
         assert_eq!(changes(&mut subscription, n + 1).await.last().unwrap().seq, n + 1);
     }
 }
 
 async fn one_call_is_one_notice(mut t: Case) {
-    let mut subscription = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut subscription = t.engine.subscribe(&t.feed).await.unwrap();
     t.post_all((0..5).map(|n| gift(&format!("g{n}")))).await;
     t.accepted(gift("other").by("bob")).await;
     let mut sizes = vec![];
@@ -102,22 +98,17 @@ async fn what_is_acknowledged_is_known(mut t: Case) {
 }
 
 async fn a_probe_comes_back(t: Case) {
-    t.engine.run(ProbeStore).await.unwrap();
+    t.engine.probe_store().await.unwrap();
 }
 
 async fn a_closed_engine_refuses(mut t: Case) {
-    if t.engine.name() == "model" {
+    if matches!(t.store, Storage::Model(_)) {
         return;
     }
     t.accepted(gift("g1")).await;
-    t.engine.close().await.unwrap();
+    t.engine.close().await;
     let refused = |error: EngineError| matches!(error, EngineError::Unavailable(_));
-    assert!(refused(
-        t.engine
-            .run(Publish { feed: t.feed.clone(), gifts: vec![gift("g2").parse()], now: t.now })
-            .await
-            .unwrap_err()
-    ));
-    assert!(refused(t.engine.run(ReadSnapshot { feed: t.feed.clone(), now: t.now }).await.unwrap_err()));
-    assert!(refused(t.engine.run(ProbeStore).await.unwrap_err()));
+    assert!(refused(t.engine.publish(&t.feed, vec![gift("g2").parse()], t.now).await.unwrap_err()));
+    assert!(refused(t.engine.read_snapshot(&t.feed, t.now).await.unwrap_err()));
+    assert!(refused(t.engine.probe_store().await.unwrap_err()));
 }

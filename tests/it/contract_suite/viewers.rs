@@ -2,7 +2,7 @@
 //! node, until no such token lives. Stores are shared by cases, so each looks at its own viewers.
 
 use tipcast::domain::{Epoch, Millis};
-use tipcast::engine::{ListRevocations, Revocation, RevokeViewer, RevokedAt};
+use tipcast::engine::{Revocation, RevokedAt};
 
 use crate::support::case::Case;
 
@@ -26,7 +26,7 @@ async fn since(t: &Case, at: &mut RevokedAt, subs: &[&str]) -> Vec<Revocation> {
     let mut all = Vec::new();
     loop {
         // One at a time: pages follow each other without a hole.
-        let page = t.engine.run(ListRevocations { after: at.clone(), max: 1 }).await.unwrap();
+        let page = t.engine.list_revocations(at, 1).await.unwrap();
         let over = page.at == *at;
         *at = page.at;
         all.extend(page.revoked.into_iter().filter(|one| subs.contains(&&*one.sub)));
@@ -40,19 +40,19 @@ async fn a_revocation_never_moves_back_and_comes_again_when_it_is_made_again(t: 
     let (ann, eve) = (viewer("ann"), viewer("eve"));
     let (subs, mut at) = ([&*ann, &*eve], RevokedAt::default());
     assert_eq!(since(&t, &mut at, &subs).await, vec![]);
-    assert_eq!(t.engine.run(RevokeViewer { revocation: of(&ann, t.now), now: t.now }).await.unwrap(), t.now);
-    assert_eq!(t.engine.run(RevokeViewer { revocation: of(&eve, t.now), now: t.now }).await.unwrap(), t.now);
+    assert_eq!(t.engine.revoke_viewer(&of(&ann, t.now), t.now).await.unwrap(), t.now);
+    assert_eq!(t.engine.revoke_viewer(&of(&eve, t.now), t.now).await.unwrap(), t.now);
     assert_eq!(since(&t, &mut at, &subs).await, [of(&ann, t.now), of(&eve, t.now)]);
     assert_eq!(since(&t, &mut at, &subs).await, vec![]);
     let earlier = Millis(t.now.0 - 1);
     assert_eq!(
-        t.engine.run(RevokeViewer { revocation: of(&ann, earlier), now: t.now }).await.unwrap(),
+        t.engine.revoke_viewer(&of(&ann, earlier), t.now).await.unwrap(),
         t.now,
         "it never moves back"
     );
     assert_eq!(since(&t, &mut at, &subs).await, vec![]);
     let later = t.now.plus(5);
-    assert_eq!(t.engine.run(RevokeViewer { revocation: of(&ann, later), now: later }).await.unwrap(), later);
+    assert_eq!(t.engine.revoke_viewer(&of(&ann, later), later).await.unwrap(), later);
     assert_eq!(since(&t, &mut at, &subs).await, [of(&ann, later)]);
     let mut anew = RevokedAt { life: "another".into(), seq: 0 };
     assert_eq!(since(&t, &mut anew, &subs).await, [of(&eve, t.now), of(&ann, later)]);
@@ -60,12 +60,12 @@ async fn a_revocation_never_moves_back_and_comes_again_when_it_is_made_again(t: 
 
 async fn revocations_outlive_the_process_and_are_seen_by_another_node(mut t: Case) {
     let ann = viewer("ann");
-    t.engine.run(RevokeViewer { revocation: of(&ann, t.now), now: t.now }).await.unwrap();
-    t.engine.close().await.unwrap();
+    t.engine.revoke_viewer(&of(&ann, t.now), t.now).await.unwrap();
+    t.engine.close().await;
     t.engine = t.store.open().await;
     let mut at = RevokedAt::default();
     assert_eq!(since(&t, &mut at, &[&*ann]).await, [of(&ann, t.now)]);
     let later = t.now.plus(1);
-    t.engine.run(RevokeViewer { revocation: of(&ann, later), now: later }).await.unwrap();
+    t.engine.revoke_viewer(&of(&ann, later), later).await.unwrap();
     assert_eq!(since(&t, &mut at, &[&*ann]).await, [of(&ann, later)], "numbers go on");
 }

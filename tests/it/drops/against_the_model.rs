@@ -7,16 +7,13 @@ use std::fmt::Debug;
 use serde_json::{Value, json};
 use tipcast::domain::moderate::TakingBack;
 use tipcast::domain::{Cursor, Entry, EntryStatus, HoldId, Millis, Op};
-use tipcast::engine::{
-    CancelHold, ClaimDrop, ConfirmHold, DefineDrop, ListDrops, ListHolds, LookUpClaim, Missed, ReadLedger,
-    ReverseSale, TickDrop,
-};
+use tipcast::engine::Missed;
 
 use crate::support::case::Case;
 use crate::support::claims::{claim_of, named, spec_of};
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::gift;
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 const STEPS: u32 = 220;
 const DROPS: [&str; 3] = ["a", "b", "a.b"];
@@ -25,7 +22,7 @@ const DROPS: [&str; 3] = ["a", "b", "a.b"];
 async fn drops_of_the_embedded_store_do_what_the_model_does() {
     let mut entries = Vec::new();
     for seed in seeds(300..310) {
-        entries.extend(compare(Store::embedded(), seed).await);
+        entries.extend(compare(Storage::embedded(), seed).await);
     }
     for kind in [EntryStatus::Sold, EntryStatus::Retracted, EntryStatus::Refunded] {
         assert!(entries.contains(&kind), "{kind:?}");
@@ -36,7 +33,7 @@ async fn drops_of_the_embedded_store_do_what_the_model_does() {
 async fn drops_of_the_redis_engine_do_what_the_model_does() {
     let mut entries = Vec::new();
     for seed in seeds(200..210) {
-        entries.extend(compare(Store::redis(), seed).await);
+        entries.extend(compare(Storage::redis(), seed).await);
     }
     for kind in [EntryStatus::Sold, EntryStatus::Retracted, EntryStatus::Refunded] {
         assert!(entries.contains(&kind), "{kind:?}");
@@ -151,54 +148,37 @@ impl Side {
         let mut seen = vec![];
         match call {
             Call::Define(drop, body) => {
-                let done = engine
-                    .run(DefineDrop { feed: feed.clone(), drop: named(drop), spec: spec_of(body), now })
-                    .await
-                    .unwrap();
+                let done = engine.define_drop(&feed, &named(drop), &spec_of(body), now).await.unwrap();
                 seen.push(format!("{done:?}"));
             }
             Call::Claim(drop, body) => {
-                let done = engine
-                    .run(ClaimDrop { feed: feed.clone(), drop: named(drop), claim: claim_of(body), now })
-                    .await
-                    .unwrap();
+                let done = engine.claim_drop(&feed, &named(drop), claim_of(body), now).await.unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }
             Call::Confirm(hold) => {
-                let done = engine
-                    .run(ConfirmHold { feed: feed.clone(), hold: hold.clone(), trace: None, now })
-                    .await
-                    .unwrap();
+                let done = engine.confirm_hold(&feed, hold, None, now).await.unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }
-            Call::Cancel(hold) => seen.push(format!(
-                "{:?}",
-                engine.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now }).await.unwrap()
-            )),
+            Call::Cancel(hold) => {
+                seen.push(format!("{:?}", engine.cancel_hold(&feed, hold, now).await.unwrap()))
+            }
             Call::LookUp(claim) => {
-                let look_up = LookUpClaim { feed: feed.clone(), claim: claim.clone(), now };
-                seen.push(self.said(engine.run(look_up).await.unwrap()));
+                seen.push(self.said(engine.look_up_claim(&feed, claim, now).await.unwrap()));
             }
             Call::Reverse(claim, what) => {
-                let reverse =
-                    ReverseSale { feed: feed.clone(), claim: claim.clone(), what: what.clone(), now };
-                let done = engine.run(reverse).await.unwrap();
+                let done = engine.reverse_sale(&feed, claim, what, now).await.unwrap();
                 self.case.list().await;
                 seen.push(self.said(done));
             }
-            Call::Tick(drop) => seen.push(format!(
-                "{:?}",
-                engine.run(TickDrop { feed: feed.clone(), drop: named(drop), now }).await.unwrap()
-            )),
-            Call::List => {
-                seen.push(format!("{:?}", engine.run(ListDrops { feed: feed.clone(), now }).await.unwrap()))
+            Call::Tick(drop) => {
+                seen.push(format!("{:?}", engine.tick_drop(&feed, &named(drop), now).await.unwrap()))
             }
-            Call::Holds(user) => seen.push(format!(
-                "{:?}",
-                engine.run(ListHolds { feed: feed.clone(), user: user.to_string(), now }).await.unwrap()
-            )),
+            Call::List => seen.push(format!("{:?}", engine.list_drops(&feed, now).await.unwrap())),
+            Call::Holds(user) => {
+                seen.push(format!("{:?}", engine.list_holds(&feed, user, now).await.unwrap()))
+            }
             Call::Give(n) => drop(self.case.post(gift(&format!("g{n}"))).await),
             Call::Patch(patch) => seen.push(format!("{:?}", self.case.patch(patch.clone()).await)),
             Call::Pass(ms) => self.case.pass(*ms),
@@ -219,20 +199,20 @@ impl Side {
 
     async fn ledger(&self) -> Vec<Entry> {
         let (feed, now) = (self.case.feed.clone(), self.case.now);
-        self.case.engine.run(ReadLedger { feed, from: Cursor(0), max: 1_000, now }).await.unwrap().entries
+        self.case.engine.read_ledger(&feed, Cursor(0), 1_000, now).await.unwrap().entries
     }
 
     async fn reopen(&mut self) {
-        self.case.engine.close().await.unwrap();
+        self.case.engine.close().await;
         self.case.engine = self.case.store.open().await;
         self.case.listen_anew().await;
     }
 }
 
 /// What the ledger got.
-async fn compare(store: Store, seed: u64) -> Vec<EntryStatus> {
+async fn compare(store: Storage, seed: u64) -> Vec<EntryStatus> {
     let mut dice = Dice(seed);
-    let mut sides = [Side { case: Case::on(Store::model()).await }, Side { case: Case::on(store).await }];
+    let mut sides = [Side { case: Case::on(Storage::model()).await }, Side { case: Case::on(store).await }];
     for drop in DROPS {
         let spec = random_spec(&mut dice, sides[0].case.now);
         for side in &mut sides {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tipcast::domain::{ClaimRefused, Claimed, FeedId, Millis, Phase};
-use tipcast::engine::{CancelHold, ClaimDrop, ConfirmHold, DefineDrop, Engine, ReadSnapshot, TickDrop};
+use tipcast::engine::Store;
 
 use crate::support::case::fresh_feed;
 use crate::support::claims::{claim, claim_of, hold, named, rockets, spec_of, with};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 const BUYERS: usize = 10_000;
 const UNITS: u64 = 100;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 2_000;
 const NOW: Millis = Millis(1_800_000_000_000);
 
 /// Every buyer claims one unit over one of these engines.
-async fn crowd(engines: &[Engine], feed: &FeedId) -> (usize, usize) {
+async fn crowd(engines: &[Store], feed: &FeedId) -> (usize, usize) {
     let tickets = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
     let buyers: Vec<_> = (0..BUYERS)
         .map(|n| {
@@ -28,10 +28,7 @@ async fn crowd(engines: &[Engine], feed: &FeedId) -> (usize, usize) {
                 let user = format!("u{n}");
                 let body =
                     if n % 3 == 0 { hold(&format!("c{n}"), &user) } else { claim(&format!("c{n}"), &user) };
-                engine
-                    .run(ClaimDrop { feed: feed.clone(), drop: named("r"), claim: claim_of(&body), now: NOW })
-                    .await
-                    .unwrap()
+                engine.claim_drop(&feed, &named("r"), claim_of(&body), NOW).await.unwrap()
             })
         })
         .collect();
@@ -46,55 +43,43 @@ async fn crowd(engines: &[Engine], feed: &FeedId) -> (usize, usize) {
     (filled, sold_out)
 }
 
-async fn a_hundred_units_for_ten_thousand_buyers(engines: Vec<Engine>) {
+async fn a_hundred_units_for_ten_thousand_buyers(engines: Vec<Store>) {
     let (feed, drop) = (fresh_feed(), named("r"));
-    engines[0]
-        .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec_of(&rockets(UNITS)), now: NOW })
-        .await
-        .unwrap();
+    engines[0].define_drop(&feed, &drop, &spec_of(&rockets(UNITS)), NOW).await.unwrap();
     let (filled, sold_out) = crowd(&engines, &feed).await;
     assert_eq!((filled, sold_out), (UNITS as usize, BUYERS - UNITS as usize));
-    let view =
-        engines[0].run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: NOW }).await.unwrap().unwrap();
+    let view = engines[0].tick_drop(&feed, &drop, NOW).await.unwrap().unwrap();
     assert_eq!((view.phase, view.free, view.held + view.sold), (Phase::SoldOut, 0, UNITS));
-    let told = &engines[0].run(ReadSnapshot { feed: feed.clone(), now: NOW }).await.unwrap().drops[&drop];
+    let told = &engines[0].read_snapshot(&feed, NOW).await.unwrap().drops[&drop];
     assert_eq!(**told, view, "sold out is told at once");
     // Every hold ends, and every one of their units is sold again, once.
     let later = NOW.plus(1_800_000);
-    let back = engines[0]
-        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: later })
-        .await
-        .unwrap()
-        .unwrap();
+    let back = engines[0].tick_drop(&feed, &drop, later).await.unwrap().unwrap();
     assert_eq!((back.free, back.held, back.sold), (view.held, 0, view.sold));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_buyers_get_a_hundred_units_on_the_embedded_store() {
-    let store = Store::embedded();
-    a_hundred_units_for_ten_thousand_buyers(vec![store.open().await]).await;
+    let store = Storage::embedded();
+    a_hundred_units_for_ten_thousand_buyers(vec![store.open_store().await]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_buyers_get_a_hundred_units_on_two_nodes_of_redis() {
-    let store = Store::redis();
-    a_hundred_units_for_ten_thousand_buyers(vec![store.open().await, store.open().await]).await;
+    let store = Storage::redis();
+    a_hundred_units_for_ten_thousand_buyers(vec![store.open_store().await, store.open_store().await]).await;
 }
 
 /// Pay, cancel and time race for each hold: one wins, and the unit is somewhere exactly once.
-async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
+async fn who_removes_a_hold_wins(engines: Vec<Store>) {
     const HOLDS: u64 = 200;
     let (feed, drop) = (fresh_feed(), named("r"));
     let spec = spec_of(&with(rockets(HOLDS), "hold_ttl_ms", json!(1_000)));
-    engines[0].run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec, now: NOW }).await.unwrap();
+    engines[0].define_drop(&feed, &drop, &spec, NOW).await.unwrap();
     let mut holds = vec![];
     for n in 0..HOLDS {
         let body = hold(&format!("c{n}"), &format!("u{n}"));
-        match engines[0]
-            .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&body), now: NOW })
-            .await
-            .unwrap()
-        {
+        match engines[0].claim_drop(&feed, &drop, claim_of(&body), NOW).await.unwrap() {
             Claimed::New(answer) => holds.push(answer.claim),
             other => panic!("{other:?}"),
         }
@@ -109,9 +94,9 @@ async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
             tokio::spawn(async move {
                 let at = if n % 2 == 0 { before } else { over };
                 let (paid, cancelled, ticked) = tokio::join!(
-                    one.run(ConfirmHold { feed: feed.clone(), hold: hold.clone(), trace: None, now: before }),
-                    two.run(CancelHold { feed: feed.clone(), hold: hold.clone(), now: before }),
-                    two.run(TickDrop { feed: feed.clone(), drop: hold.drop.clone(), now: at }),
+                    one.confirm_hold(&feed, &hold, None, before),
+                    two.cancel_hold(&feed, &hold, before),
+                    two.tick_drop(&feed, &hold.drop, at),
                 );
                 ticked.unwrap();
                 use tipcast::domain::{Cancelled, Confirmed};
@@ -129,22 +114,18 @@ async fn who_removes_a_hold_wins(engines: Vec<Engine>) {
         let (p, c) = race.await.unwrap();
         (paid, cancelled) = (paid + p, cancelled + c);
     }
-    let view = engines[0]
-        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: over })
-        .await
-        .unwrap()
-        .unwrap();
+    let view = engines[0].tick_drop(&feed, &drop, over).await.unwrap().unwrap();
     assert_eq!((view.free, view.held, view.sold), (HOLDS - paid, 0, paid), "{cancelled} were cancelled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_removes_a_hold_wins_on_the_embedded_store() {
-    let store = Store::embedded();
-    who_removes_a_hold_wins(vec![store.open().await]).await;
+    let store = Storage::embedded();
+    who_removes_a_hold_wins(vec![store.open_store().await]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_removes_a_hold_wins_on_two_nodes_of_redis() {
-    let store = Store::redis();
-    who_removes_a_hold_wins(vec![store.open().await, store.open().await]).await;
+    let store = Storage::redis();
+    who_removes_a_hold_wins(vec![store.open_store().await, store.open_store().await]).await;
 }

@@ -19,7 +19,7 @@ use crate::support::claims::{claim, claim_of, hold, named, rockets, spec_of, wit
 use crate::support::process::Process;
 use crate::support::redis_server::RedisServer;
 use crate::support::stores::Corner;
-use tipcast::engine::{ClaimDrop, ConfirmHold, DefineDrop, Engine, ReadSnapshot, TickDrop};
+use tipcast::engine::Store;
 
 const BUYERS: usize = 12;
 
@@ -146,20 +146,14 @@ async fn a_hold_comes_back_within_a_second_when_the_node_that_made_it_is_killed(
 async fn drops_go_on_where_they_were_when_redis_restarts() {
     let mut server = RedisServer::durable();
     let options = || StoreOptions { store_clock: false, ..StoreOptions::new(server.url()) };
-    let (engine, other) = (Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap());
+    let (engine, other) = (Store::redis(options()).await.unwrap(), Store::redis(options()).await.unwrap());
     let (feed, drop, now) = (fresh_feed(), named("r"), Millis(1_800_000_000_000));
-    engine
-        .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec_of(&rockets(10)), now })
-        .await
-        .unwrap();
+    engine.define_drop(&feed, &drop, &spec_of(&rockets(10)), now).await.unwrap();
     let mut answers = HashMap::new();
     for n in 0..6 {
         let id = format!("c{n}");
         let body = if n < 3 { claim(&id, &id) } else { hold(&id, &id) };
-        let Claimed::New(answer) = engine
-            .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&body), now })
-            .await
-            .unwrap()
+        let Claimed::New(answer) = engine.claim_drop(&feed, &drop, claim_of(&body), now).await.unwrap()
         else {
             panic!()
         };
@@ -167,43 +161,29 @@ async fn drops_go_on_where_they_were_when_redis_restarts() {
     }
     let held =
         answers.values().find(|answer| answer.claim.claim.sent().as_str() == "c4").unwrap().claim.clone();
-    let Confirmed::New(sold) =
-        engine.run(ConfirmHold { feed: feed.clone(), hold: held.clone(), trace: None, now }).await.unwrap()
-    else {
-        panic!()
-    };
+    let Confirmed::New(sold) = engine.confirm_hold(&feed, &held, None, now).await.unwrap() else { panic!() };
     server.kill();
-    assert!(
-        engine.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now }).await.is_err(),
-        "nothing is made up while it is away"
-    );
+    assert!(engine.tick_drop(&feed, &drop, now).await.is_err(), "nothing is made up while it is away");
     server.start_again();
     let since = Instant::now();
-    while engine.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now }).await.is_err()
-        || other.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now }).await.is_err()
+    while engine.tick_drop(&feed, &drop, now).await.is_err()
+        || other.tick_drop(&feed, &drop, now).await.is_err()
     {
         assert!(since.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let view = other.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now }).await.unwrap().unwrap();
+    let view = other.tick_drop(&feed, &drop, now).await.unwrap().unwrap();
     assert_eq!((view.free, view.held, view.sold), (4, 2, 4));
     for (body, first) in answers {
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(
-            other
-                .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&body), now })
-                .await
-                .unwrap(),
+            other.claim_drop(&feed, &drop, claim_of(&body), now).await.unwrap(),
             Claimed::Again(first)
         );
     }
-    assert_eq!(
-        other.run(ConfirmHold { feed: feed.clone(), hold: held.clone(), trace: None, now }).await.unwrap(),
-        Confirmed::Again(sold)
-    );
+    assert_eq!(other.confirm_hold(&feed, &held, None, now).await.unwrap(), Confirmed::Again(sold));
     let later = now.plus(1_800_000);
-    let view =
-        engine.run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: later }).await.unwrap().unwrap();
+    let view = engine.tick_drop(&feed, &drop, later).await.unwrap().unwrap();
     assert_eq!((view.free, view.held, view.sold), (6, 0, 4));
 }
 
@@ -216,46 +196,24 @@ async fn an_idle_feed_forgets_its_list_and_no_drop_claim_or_hold() {
         feed_idle_ttl_ms: 150,
         ..StoreOptions::new(corner.server.url())
     };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     let (feed, drop, now) = (fresh_feed(), named("r"), Millis(1_800_000_000_000));
-    engine
-        .run(DefineDrop { feed: feed.clone(), drop: drop.clone(), spec: spec_of(&rockets(3)), now })
-        .await
-        .unwrap();
-    let sold = engine
-        .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&claim("c1", "ann")), now })
-        .await
-        .unwrap();
-    engine
-        .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim: claim_of(&hold("c2", "bob")), now })
-        .await
-        .unwrap();
+    engine.define_drop(&feed, &drop, &spec_of(&rockets(3)), now).await.unwrap();
+    let sold = engine.claim_drop(&feed, &drop, claim_of(&claim("c1", "ann")), now).await.unwrap();
+    engine.claim_drop(&feed, &drop, claim_of(&hold("c2", "bob")), now).await.unwrap();
     let since = Instant::now();
-    while !engine.run(ReadSnapshot { feed: feed.clone(), now }).await.unwrap().at.epoch.is_none() {
+    while !engine.read_snapshot(&feed, now).await.unwrap().at.epoch.is_none() {
         assert!(since.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let list = engine.run(ReadSnapshot { feed: feed.clone(), now }).await.unwrap();
+    let list = engine.read_snapshot(&feed, now).await.unwrap();
     assert_eq!((list.rows.len(), list.drops[&drop].spec.total), (0, 3), "watchers still see the drop");
-    let (Claimed::New(first), Claimed::Again(again)) = (
-        sold,
-        engine
-            .run(ClaimDrop {
-                feed: feed.clone(),
-                drop: drop.clone(),
-                claim: claim_of(&claim("c1", "ann")),
-                now,
-            })
-            .await
-            .unwrap(),
-    ) else {
+    let (Claimed::New(first), Claimed::Again(again)) =
+        (sold, engine.claim_drop(&feed, &drop, claim_of(&claim("c1", "ann")), now).await.unwrap())
+    else {
         panic!()
     };
     assert_eq!(first, again);
-    let view = engine
-        .run(TickDrop { feed: feed.clone(), drop: drop.clone(), now: now.plus(1_800_000) })
-        .await
-        .unwrap()
-        .unwrap();
+    let view = engine.tick_drop(&feed, &drop, now.plus(1_800_000)).await.unwrap().unwrap();
     assert_eq!((view.free, view.held, view.sold), (2, 0, 1));
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tipcast::domain::{GiftId, Millis};
-use tipcast::engine::{CancelScheduled, ClaimDue, DueDone, RunDue};
+use tipcast::engine::DueDone;
 use tipcast::work::due::{DueLoop, DueOptions};
 
 use super::*;
@@ -56,16 +56,16 @@ async fn a_node_that_dies_anywhere_in_its_turn_loses_and_repeats_nothing() {
         roomy(&victim).await;
         schedule(&victim, &gifts(90, |_| 1)).await;
         let turn = loop {
-            let turn = victim.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap();
+            let turn = victim.claim_due(vec![], 10, Millis::now()).await.unwrap();
             if !turn.feeds.is_empty() {
                 break turn;
             }
         };
-        let taken = survivor.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap();
+        let taken = survivor.claim_due(vec![], 10, Millis::now()).await.unwrap();
         assert!(taken.feeds.is_empty(), "a turn is one node's");
         let runs = ["after it took the turn", "in the middle of the work"].iter().position(|p| *p == point);
         for _ in 0..runs.unwrap_or(2) {
-            victim.run(RunDue { feed: feed(), now: Millis::now() }).await.unwrap();
+            victim.run_due(&feed(), Millis::now()).await.unwrap();
         }
         drop((victim, turn));
         let work = DueLoop::start(
@@ -87,15 +87,13 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
     let (slow, quick) = (node(&corner).await, node(&corner).await);
     schedule(&slow, &[later("g1", 1)]).await;
     let token = loop {
-        if let Some(it) =
-            slow.run(ClaimDue { over: vec![], max: 10, now: Millis::now() }).await.unwrap().feeds.pop()
-        {
+        if let Some(it) = slow.claim_due(vec![], 10, Millis::now()).await.unwrap().feeds.pop() {
             break it.token;
         }
     };
     // A turn may come a moment before the entry's time.
     let run = loop {
-        let run = slow.run(RunDue { feed: feed(), now: Millis::now() }).await.unwrap();
+        let run = slow.run_due(&feed(), Millis::now()).await.unwrap();
         if !run.handled.is_empty() {
             break run;
         }
@@ -104,7 +102,7 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
     // It saw an empty queue; now something comes.
     schedule(&quick, &[later("g2", 50)]).await;
     let over = DueDone { feed: feed(), token, next: None };
-    slow.run(ClaimDue { over: vec![over.clone()], max: 0, now: Millis::now() }).await.unwrap();
+    slow.claim_due(vec![over.clone()], 0, Millis::now()).await.unwrap();
     let work = DueLoop::start(
         quick.clone(),
         DueOptions { longest_sleep: Duration::from_secs(60) },
@@ -113,11 +111,11 @@ async fn a_turn_given_back_late_does_not_hide_what_came_meanwhile() {
     wait_for_seq(&quick, 2).await;
     // Said again much later it changes nothing either.
     schedule(&quick, &[later("g3", 300)]).await;
-    slow.run(ClaimDue { over: vec![over], max: 0, now: Millis::now() }).await.unwrap();
+    slow.claim_due(vec![over], 0, Millis::now()).await.unwrap();
     wait_for_seq(&quick, 3).await;
     // Nothing is left in the index once nothing that was announced can still come.
     let since = Instant::now();
-    while quick.run(ClaimDue { over: vec![], max: 0, now: Millis::now() }).await.unwrap().waiting > 0 {
+    while quick.claim_due(vec![], 0, Millis::now()).await.unwrap().waiting > 0 {
         assert!(since.elapsed() < Duration::from_secs(20), "the feed stays in the index");
         sleep(Duration::from_millis(20)).await;
     }
@@ -137,7 +135,7 @@ async fn a_cancel_and_a_show_at_the_same_time_have_one_winner() {
         let id: GiftId = format!("g{n:04}").parse().unwrap();
         sleep(Duration::from_millis(3)).await;
         if let tipcast::engine::Unscheduled::Cancelled(_) =
-            b.run(CancelScheduled { feed: feed(), id: id.clone(), now: Millis::now() }).await.unwrap()
+            b.cancel_scheduled(&feed(), &id, Millis::now()).await.unwrap()
         {
             cancelled.push(id.to_string());
         }

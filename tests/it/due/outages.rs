@@ -5,7 +5,6 @@ use tipcast::work::due::{DueLoop, DueOptions};
 use super::*;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::redis_server::RedisServer;
-use tipcast::engine::{Publish, ReadSnapshot};
 
 fn options(longest_sleep: Duration) -> DueOptions {
     DueOptions { longest_sleep }
@@ -32,7 +31,7 @@ async fn a_lost_wake_up_costs_no_more_than_the_longest_sleep() {
 }
 
 /// A Redis that keeps what it was told, and a node whose way to it leads through a proxy.
-async fn through_proxy(server: RedisServer) -> (Corner, Proxy, Engine) {
+async fn through_proxy(server: RedisServer) -> (Corner, Proxy, Store) {
     let corner = Corner::of(std::sync::Arc::new(server));
     let proxy = Proxy::before(format!("127.0.0.1:{}", corner.server.port).parse().unwrap()).await;
     let engine = node_with(&corner, |options| {
@@ -70,7 +69,7 @@ async fn a_node_behind_a_half_open_connection_leaves_the_work_to_others_and_heal
 async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_and_repeats_nothing() {
     let mut server = RedisServer::durable();
     let prefix = "aof:".to_owned();
-    let open = |url: String| Engine::redis(StoreOptions { prefix: prefix.clone(), ..StoreOptions::new(url) });
+    let open = |url: String| Store::redis(StoreOptions { prefix: prefix.clone(), ..StoreOptions::new(url) });
     let engine = open(server.url()).await.unwrap();
     roomy(&engine).await;
     let work = DueLoop::start(engine.clone(), DueOptions::default(), &Default::default());
@@ -114,9 +113,8 @@ async fn nodes_whose_clocks_are_wrong_by_minutes_show_at_the_right_time() {
     let corner = Corner::new();
     let (ahead, behind) = (node(&corner).await, node(&corner).await);
     let wrong = |minutes: i64| Millis(Millis::now().0 + minutes * 60_000);
-    let publish = async |engine: &Engine, gift: GiftSpec, now: Millis| {
-        let mut outcomes =
-            engine.run(Publish { feed: feed(), gifts: vec![gift.parse()], now }).await.unwrap();
+    let publish = async |engine: &Store, gift: GiftSpec, now: Millis| {
+        let mut outcomes = engine.publish(&feed(), vec![gift.parse()], now).await.unwrap();
         match outcomes.remove(0) {
             Outcome::Scheduled(it) => it.deliver_at,
             other => panic!("{other:?}"),
@@ -137,6 +135,6 @@ async fn nodes_whose_clocks_are_wrong_by_minutes_show_at_the_right_time() {
             work.step(wrong(*minutes)).await.unwrap();
         }
     }
-    let list = ahead.run(ReadSnapshot { feed: feed(), now: Millis::now() }).await.unwrap();
+    let list = ahead.read_snapshot(&feed(), Millis::now()).await.unwrap();
     assert!(list.rows.iter().all(|row| row.at >= due && row.at < due.plus(5_000)), "{:?}", list.rows);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tipcast::domain::Millis;
-use tipcast::engine::{DUE_BATCH, Publish, ReadHeads};
+use tipcast::engine::DUE_BATCH;
 use tipcast::work::due::{DueOptions, DueWork, Rest};
 
 use super::later;
@@ -19,7 +19,7 @@ on_every_engine![
 const LONGEST: Duration = Duration::from_secs(10);
 
 fn work(t: &Case) -> DueWork {
-    DueWork::new(t.engine.clone(), DueOptions { longest_sleep: LONGEST })
+    DueWork::new(t.engine.store().clone(), DueOptions { longest_sleep: LONGEST })
 }
 
 async fn a_step_says_when_to_come_back(mut t: Case) {
@@ -63,23 +63,20 @@ async fn a_backlog_of_one_feed_does_not_keep_another_waiting(mut t: Case) {
     }
     t.pass(500);
     let quiet = fresh_feed();
-    t.engine
-        .run(Publish { feed: quiet.clone(), gifts: vec![later("q", 10).parse()], now: t.now })
-        .await
-        .unwrap();
+    t.engine.publish(&quiet, vec![later("q", 10).parse()], t.now).await.unwrap();
     t.pass(10);
     let mut work = work(&t);
     work.step(t.now).await.unwrap();
-    let heads = t.engine.run(ReadHeads { feeds: vec![quiet, t.feed.clone()] }).await.unwrap();
+    let heads = t.engine.read_heads(&[quiet, t.feed.clone()]).await.unwrap();
     assert_eq!((heads[0].as_ref().unwrap().at.seq, heads[1].as_ref().unwrap().at.seq), (1, DUE_BATCH as u64));
     t.list().await;
 }
 
 #[tokio::test]
 async fn a_store_that_is_away_is_an_error_and_nothing_is_lost() {
-    let engine = crate::support::stores::Store::embedded().open().await;
+    let engine = crate::support::stores::Storage::embedded().open_store().await;
     let mut work = DueWork::new(engine.clone(), DueOptions::default());
-    engine.close().await.unwrap();
+    engine.close().await;
     assert!(work.step(Millis::now()).await.is_err());
     assert!(work.step(Millis::now()).await.is_err());
 }

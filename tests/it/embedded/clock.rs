@@ -4,10 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tipcast::domain::{Ask, Claimed, DropView, FeedId, Millis, Outcome, PolicyPatch, Start};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{
-    ClaimDrop, ClaimDue, ClaimEntries, ConfirmHold, DefineDrop, DueDone, Engine, ListHolds, ListReviews,
-    ListScheduled, PolicyChange, Publish, ReadSnapshot, Rewind, RunDue, SetPolicy, TickDrop,
-};
+use tipcast::engine::{DueDone, PolicyChange, Store};
 
 use crate::support::claims::{claim_of, held, hold, named, rockets, spec_of, with};
 use crate::support::gifts::{GiftSpec, gift};
@@ -18,7 +15,7 @@ const YEAR: i64 = 365 * DAY;
 
 /// An engine, a feed of it, and when the case begins.
 pub struct Bench {
-    engine: Engine,
+    engine: Store,
     feed: FeedId,
     begun: Millis,
     _dir: Option<TempDir>,
@@ -26,13 +23,13 @@ pub struct Bench {
 
 async fn open() -> Bench {
     let dir = TempDir::new().unwrap();
-    let engine = Engine::embedded(StoreOptions::new(""), dir.path().to_owned()).await.unwrap();
+    let engine = Store::embedded(StoreOptions::new(""), dir.path().to_owned()).await.unwrap();
     Bench { engine, feed: "show".parse().unwrap(), begun: Millis(1_800_000_000_000), _dir: Some(dir) }
 }
 
 impl Bench {
     /// In a store that somebody else keeps.
-    pub fn of(engine: Engine, feed: FeedId, begun: Millis) -> Bench {
+    pub fn of(engine: Store, feed: FeedId, begun: Millis) -> Bench {
         Bench { engine, feed, begun, _dir: None }
     }
 
@@ -42,22 +39,14 @@ impl Bench {
     }
 
     async fn give(&self, spec: &GiftSpec, now: Millis) -> Outcome {
-        self.engine
-            .run(Publish { feed: self.feed.clone(), gifts: vec![spec.parse()], now })
-            .await
-            .unwrap()
-            .remove(0)
+        self.engine.publish(&self.feed, vec![spec.parse()], now).await.unwrap().remove(0)
     }
 
     /// More gifts than the engine takes without looking for what it could forget.
     async fn load(&self, name: &str, now: Millis) {
         for batch in 0..80 {
             let gifts = (0..128).map(|n| gift(&format!("{name}-{batch}-{n}")).by(&format!("u{n}")).parse());
-            let outcomes = self
-                .engine
-                .run(Publish { feed: self.feed.clone(), gifts: gifts.collect(), now })
-                .await
-                .unwrap();
+            let outcomes = self.engine.publish(&self.feed, gifts.collect(), now).await.unwrap();
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::New(_))));
         }
     }
@@ -76,13 +65,13 @@ async fn a_scheduled_gift_wakes_the_loop_by_the_clock_of_its_own_call() {
         let now = t.at(idle);
         let later = gift(id).with("delay_ms", serde_json::json!(500));
         assert!(matches!(t.give(&later, now).await, Outcome::Scheduled(_)));
-        let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after: None, max: 9 }).await.unwrap();
+        let page = t.engine.list_scheduled(&t.feed, None, 9).await.unwrap();
         if page.gifts[0].gift.id.as_str() == id {
             assert_eq!(wakes.next().await, 500, "after {idle} ms");
         }
-        let run = t.engine.run(RunDue { feed: t.feed.clone(), now: now.plus(499) }).await.unwrap();
+        let run = t.engine.run_due(&t.feed, now.plus(499)).await.unwrap();
         assert_eq!(run.handled.len(), 0, "not early");
-        let run = t.engine.run(RunDue { feed: t.feed.clone(), now: now.plus(500) }).await.unwrap();
+        let run = t.engine.run_due(&t.feed, now.plus(500)).await.unwrap();
         assert_eq!((run.handled.len(), run.handled[0].late_ms), (1, 0), "not late");
     }
 }
@@ -106,27 +95,25 @@ async fn ids_stay_known_when_the_clock_goes_two_days_forward_and_back_and_an_hou
 
 impl Bench {
     async fn claim(&self, drop: &str, body: &serde_json::Value, now: Millis) -> Claimed {
-        let ask = ClaimDrop { feed: self.feed.clone(), drop: named(drop), claim: claim_of(body), now };
-        self.engine.run(ask).await.unwrap()
+        self.engine.claim_drop(&self.feed, &named(drop), claim_of(body), now).await.unwrap()
     }
 
     async fn set_policy(&self, patch: serde_json::Value, now: Millis) {
         let raw = serde_json::value::RawValue::from_string(patch.to_string()).unwrap();
         let change = PolicyChange::Merge(PolicyPatch::parse(&raw).unwrap());
-        self.engine.run(SetPolicy { feed: self.feed.clone(), change, now }).await.unwrap();
+        self.engine.set_policy(&self.feed, &change, now).await.unwrap();
     }
 
     /// Does all that is due at this time, as the loop does.
     async fn run_due(&self, now: Millis) {
         let mut over = Vec::new();
         loop {
-            let turn =
-                self.engine.run(ClaimDue { over: std::mem::take(&mut over), max: 9, now }).await.unwrap();
+            let turn = self.engine.claim_due(std::mem::take(&mut over), 9, now).await.unwrap();
             if turn.feeds.is_empty() {
                 return;
             }
             for due in turn.feeds {
-                let run = self.engine.run(RunDue { feed: due.feed.clone(), now }).await.unwrap();
+                let run = self.engine.run_due(&due.feed, now).await.unwrap();
                 let next = run.next;
                 over.push(DueDone { feed: due.feed, token: due.token, next });
             }
@@ -135,7 +122,7 @@ impl Bench {
 
     /// Ids of users whose gifts are shown, the newest first.
     async fn shown(&self, now: Millis) -> Vec<String> {
-        let list = self.engine.run(ReadSnapshot { feed: self.feed.clone(), now }).await.unwrap();
+        let list = self.engine.read_snapshot(&self.feed, now).await.unwrap();
         let user = |user: &str| {
             serde_json::from_str::<serde_json::Value>(user).unwrap()["id"].as_str().unwrap().to_owned()
         };
@@ -143,7 +130,7 @@ impl Bench {
     }
 
     async fn stock(&self, drop: &str, now: Millis) -> DropView {
-        self.engine.run(TickDrop { feed: self.feed.clone(), drop: named(drop), now }).await.unwrap().unwrap()
+        self.engine.tick_drop(&self.feed, &named(drop), now).await.unwrap().unwrap()
     }
 }
 
@@ -156,7 +143,7 @@ async fn what_was_made_while_the_clock_was_a_year_ahead_waits_for_as_long_as_it_
 pub async fn made_a_year_ahead(t: Bench) {
     let (ahead, back) = (t.at(YEAR), t.at(0));
     let spec = spec_of(&with(with(rockets(3), "per_user", json!(3)), "hold_ttl_ms", json!(30_000)));
-    t.engine.run(DefineDrop { feed: t.feed.clone(), drop: named("d"), spec, now: back }).await.unwrap();
+    t.engine.define_drop(&t.feed, &named("d"), &spec, back).await.unwrap();
     // Made a year ahead: a delay, a time of day, a review (and behind it a delay), a hold.
     t.give(&gift("delayed").by("delayed").with("delay_ms", json!(10_000)), ahead).await;
     t.give(&gift("at").by("at").with("deliver_at", json!(ahead.plus(20_000).to_string())), ahead).await;
@@ -173,9 +160,9 @@ pub async fn made_a_year_ahead(t: Bench) {
     // Nothing is due, and would not be for a year.
     t.run_due(t.at(120_000)).await;
     assert!(t.shown(back).await.is_empty());
-    assert_eq!(t.engine.run(Rewind { now: back }).await.unwrap(), 4);
-    assert_eq!(t.engine.run(Rewind { now: back }).await.unwrap(), 0, "once is enough");
-    let page = t.engine.run(ListScheduled { feed: t.feed.clone(), after: None, max: 9 }).await.unwrap();
+    assert_eq!(t.engine.rewind(back).await.unwrap(), 4);
+    assert_eq!(t.engine.rewind(back).await.unwrap(), 0, "once is enough");
+    let page = t.engine.list_scheduled(&t.feed, None, 9).await.unwrap();
     let due = page.gifts.iter().map(|it| it.place.at.0 - back.0).collect::<Vec<_>>();
     assert_eq!(due, [10_000, 20_000]);
     t.run_due(back).await;
@@ -188,19 +175,18 @@ pub async fn made_a_year_ahead(t: Bench) {
     assert_eq!(t.shown(t.at(20_000)).await, ["at", "delayed"]);
 
     // One hold is paid in time, the other's units come back.
-    let holds = ListHolds { feed: t.feed.clone(), user: "u2".into(), now: t.at(29_998) };
-    assert_eq!(t.engine.run(holds).await.unwrap()[0].expires_at, t.at(30_000));
+    let holds = t.engine.list_holds(&t.feed, "u2", t.at(29_998)).await.unwrap();
+    assert_eq!(holds[0].expires_at, t.at(30_000));
     let Claimed::Again(told) = t.claim("d", &hold("c2", "u2"), t.at(29_998)).await else { panic!() };
     assert_eq!(held(&told).1, t.at(30_000));
-    let confirm = ConfirmHold { feed: t.feed.clone(), hold: hold_id, now: t.at(29_999), trace: None };
-    t.engine.run(confirm).await.unwrap();
+    t.engine.confirm_hold(&t.feed, &hold_id, None, t.at(29_999)).await.unwrap();
     assert_eq!(t.stock("d", t.at(29_999)).await.held, 1);
     t.run_due(t.at(30_000)).await;
     let view = t.stock("d", t.at(30_000)).await;
     assert_eq!((view.free, view.held, view.sold), (2, 0, 1));
 
     // Time decides about both in review after a minute; one of them is shown at its own time.
-    let reviews = t.engine.run(ListReviews { feed: t.feed.clone(), now: t.at(59_999) }).await.unwrap();
+    let reviews = t.engine.list_reviews(&t.feed, t.at(59_999)).await.unwrap();
     assert_eq!(reviews.iter().map(|it| it.expires_at).collect::<Vec<_>>(), [t.at(60_000), t.at(60_000)]);
     t.run_due(t.at(60_000)).await;
     assert_eq!(t.shown(t.at(60_000)).await, ["judged", "u1", "at", "delayed"]);
@@ -211,15 +197,15 @@ pub async fn made_a_year_ahead(t: Bench) {
 #[tokio::test]
 async fn a_lease_of_a_clock_that_was_ahead_holds_nothing_up() {
     let t = open().await;
-    let take = |now| {
+    let take = async |now| {
         let ask = Ask { max: 9, lease_ms: 600_000, from: Start::Start };
-        ClaimEntries { feed: t.feed.clone(), group: "g".parse().unwrap(), ask, now }
+        t.engine.claim_entries(&t.feed, &"g".parse().unwrap(), ask, now).await.unwrap().unwrap()
     };
     t.give(&gift("a"), t.at(0)).await;
-    assert_eq!(t.engine.run(take(t.at(YEAR))).await.unwrap().unwrap().entries.len(), 1);
-    let again = t.engine.run(take(t.at(5))).await.unwrap().unwrap();
+    assert_eq!(take(t.at(YEAR)).await.entries.len(), 1);
+    let again = take(t.at(5)).await;
     assert_eq!(again.entries.iter().map(|it| it.attempt).collect::<Vec<_>>(), [2]);
-    assert!(t.engine.run(take(t.at(6))).await.unwrap().unwrap().entries.is_empty(), "this one holds");
+    assert!(take(t.at(6)).await.entries.is_empty(), "this one holds");
 }
 
 #[tokio::test]

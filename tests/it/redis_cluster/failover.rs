@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::cluster::Sentinels;
-use tipcast::engine::{ClaimDue, DueDone, ProbeFeed, ProbeStore, Publish, ReadHeads, ReadSnapshot, RunDue};
+use tipcast::engine::DueDone;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_primary_is_replaced_and_other_shards_notice_nothing() {
@@ -63,28 +63,24 @@ async fn a_shard_that_is_away_makes_its_own_feeds_unavailable_and_no_others() {
             let refused = refused.expect("no call hangs");
             assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
         }
-        let heads =
-            engine.run(ReadHeads { feeds: vec![other.clone(), lost.clone(), other.clone()] }).await.unwrap();
+        let heads = engine.read_heads(&[other.clone(), lost.clone(), other.clone()]).await.unwrap();
         assert!(heads[0].is_ok() && heads[1].is_err() && heads[2].is_ok(), "{heads:?}");
         // What is for later on a healthy shard needs nothing of the other.
         let later = gift("later").with("delay_ms", serde_json::json!(50)).parse();
-        engine.run(Publish { feed: other.clone(), gifts: vec![later], now: Millis::now() }).await.unwrap();
+        engine.publish(&other, vec![later], Millis::now()).await.unwrap();
         let since = Instant::now();
         let mut over: Vec<DueDone> = vec![];
         loop {
-            let turn = engine
-                .run(ClaimDue { over: std::mem::take(&mut over), max: 8, now: Millis::now() })
-                .await
-                .unwrap();
+            let turn = engine.claim_due(std::mem::take(&mut over), 8, Millis::now()).await.unwrap();
             for due in turn.feeds {
-                let run = engine.run(RunDue { feed: due.feed.clone(), now: Millis::now() }).await;
+                let run = engine.run_due(&due.feed, Millis::now()).await;
                 over.push(DueDone {
                     feed: due.feed,
                     token: due.token,
                     next: run.ok().and_then(|run| run.next),
                 });
             }
-            let list = engine.run(ReadSnapshot { feed: other.clone(), now: Millis::now() }).await.unwrap();
+            let list = engine.read_snapshot(&other, Millis::now()).await.unwrap();
             if list.rows.iter().any(|row| row.gift.contains("rose")) {
                 break;
             }
@@ -92,8 +88,8 @@ async fn a_shard_that_is_away_makes_its_own_feeds_unavailable_and_no_others() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         has_shards(&engine, Shards { up: 2, down: 1 }).await;
-        assert!(engine.run(ProbeFeed { feed: lost.clone() }).await.is_err());
-        assert_eq!(engine.run(ProbeFeed { feed: other.clone() }).await, Ok(()));
+        assert!(engine.probe_feed(&lost).await.is_err());
+        assert_eq!(engine.probe_feed(&other).await, Ok(()));
         let (taken, refused, mut times) = producer.stop().await;
         assert!(refused.is_empty() && !taken.is_empty(), "{refused:?}");
         println!("p99 of the healthy shard: {:?}", p99(&mut times));
@@ -109,11 +105,11 @@ async fn a_shard_that_is_away_makes_its_own_feeds_unavailable_and_no_others() {
 async fn all_shards_may_be_wanted_before_a_node_is_ready() {
     let mut cluster = Cluster::start(0);
     let options = StoreOptions { ready_when_all: true, ..StoreOptions::new(cluster.url()) };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     has_shards(&engine, Shards { up: 3, down: 0 }).await;
     cluster.nodes[1].kill();
     let since = Instant::now();
-    while engine.run(ProbeStore).await.is_ok() {
+    while engine.probe_store().await.is_ok() {
         assert!(since.elapsed() < PATIENCE);
     }
 }

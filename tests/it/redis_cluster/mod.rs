@@ -15,10 +15,7 @@ use std::time::{Duration, Instant};
 
 use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{
-    Engine, EngineError, Missed, Notice, ProbeStore, Publish, ReadChanges, ReadSnapshot, Shards, Subscribe,
-    Subscription,
-};
+use tipcast::engine::{EngineError, Missed, Notice, Shards, Store, Subscription};
 use tokio::task::JoinHandle;
 
 use crate::support::cluster::Cluster;
@@ -33,21 +30,21 @@ fn rounds() -> usize {
     std::env::var("CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-async fn engine_on(url: String) -> Engine {
-    Engine::redis(StoreOptions::new(url)).await.unwrap()
+async fn engine_on(url: String) -> Store {
+    Store::redis(StoreOptions::new(url)).await.unwrap()
 }
 
 /// Posts a gift that is a row of its own.
-async fn post(engine: &Engine, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
+async fn post(engine: &Store, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
     let gift = gift(id).kind(id).parse();
-    match engine.run(Publish { feed: feed.clone(), gifts: vec![gift], now: Millis::now() }).await?.remove(0) {
+    match engine.publish(feed, vec![gift], Millis::now()).await?.remove(0) {
         Outcome::New(answer) | Outcome::Duplicate(answer) => Ok(answer),
         other => panic!("wanted it taken, got {other:?}"),
     }
 }
 
 /// Posts it until it is taken, as a producer does; when that was.
-async fn insist(engine: &Engine, feed: &FeedId, id: &str) -> Instant {
+async fn insist(engine: &Store, feed: &FeedId, id: &str) -> Instant {
     let since = Instant::now();
     loop {
         match post(engine, feed, id).await {
@@ -59,13 +56,10 @@ async fn insist(engine: &Engine, feed: &FeedId, id: &str) -> Instant {
 }
 
 /// Posts a gift that was taken before, until there is an answer: it must be known.
-async fn is_known(engine: &Engine, feed: &FeedId, id: &str) {
+async fn is_known(engine: &Store, feed: &FeedId, id: &str) {
     let since = Instant::now();
     loop {
-        match engine
-            .run(Publish { feed: feed.clone(), gifts: vec![gift(id).kind(id).parse()], now: Millis::now() })
-            .await
-        {
+        match engine.publish(feed, vec![gift(id).kind(id).parse()], Millis::now()).await {
             Ok(outcomes) if matches!(outcomes[0], Outcome::Duplicate(_)) => return,
             Ok(outcomes) => panic!("{id} was answered and is lost: {outcomes:?}"),
             Err(error) => assert!(since.elapsed() < PATIENCE, "{feed} is not answered: {error}"),
@@ -75,10 +69,10 @@ async fn is_known(engine: &Engine, feed: &FeedId, id: &str) {
 }
 
 /// Waits until the engine's shards are like this.
-async fn has_shards(engine: &Engine, shards: Shards) {
+async fn has_shards(engine: &Store, shards: Shards) {
     let since = Instant::now();
     loop {
-        let told = engine.run(ProbeStore).await;
+        let told = engine.probe_store().await;
         if told == Ok(shards) {
             return;
         }
@@ -121,7 +115,7 @@ struct Producer {
 }
 
 impl Producer {
-    fn start(engine: &Engine, feed: &FeedId) -> Producer {
+    fn start(engine: &Store, feed: &FeedId) -> Producer {
         let (stop, engine, feed) = (Arc::new(AtomicBool::new(false)), engine.clone(), feed.clone());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -152,7 +146,7 @@ impl Producer {
 
 /// A watcher that takes changes only in order, and asks for what it missed, as `live` does.
 struct Follower {
-    engine: Engine,
+    engine: Store,
     feed: FeedId,
     subscription: Subscription,
     at: Position,
@@ -161,9 +155,9 @@ struct Follower {
 }
 
 impl Follower {
-    async fn start(engine: &Engine, feed: &FeedId) -> Follower {
-        let subscription = engine.run(Subscribe { feed: feed.clone() }).await.unwrap();
-        let at = engine.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await.unwrap().at;
+    async fn start(engine: &Store, feed: &FeedId) -> Follower {
+        let subscription = engine.subscribe(feed).await.unwrap();
+        let at = engine.read_snapshot(feed, Millis::now()).await.unwrap().at;
         Follower { engine: engine.clone(), feed: feed.clone(), subscription, at, snapshots: 0 }
     }
 
@@ -195,11 +189,7 @@ impl Follower {
     }
 
     async fn catch_up(&mut self) {
-        match self
-            .engine
-            .run(ReadChanges { feed: self.feed.clone(), since: self.at.clone(), max: 10_000 })
-            .await
-        {
+        match self.engine.read_changes(&self.feed, &self.at, 10_000).await {
             Ok(Missed::Changes(changes)) => {
                 for change in changes {
                     assert_eq!(change.seq, self.at.seq + 1, "history has no gap");
@@ -207,9 +197,7 @@ impl Follower {
                 }
             }
             Ok(Missed::NotCovered) => {
-                if let Ok(list) =
-                    self.engine.run(ReadSnapshot { feed: self.feed.clone(), now: Millis::now() }).await
-                {
+                if let Ok(list) = self.engine.read_snapshot(&self.feed, Millis::now()).await {
                     // A feed that began is a snapshot for everybody.
                     self.snapshots += usize::from(self.at != Position::start());
                     self.at = list.at;

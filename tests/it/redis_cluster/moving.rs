@@ -140,7 +140,7 @@ async fn replicas_and_strangers_among_the_named_nodes_do_no_harm() {
 async fn servers_of_another_kind_are_refused_with_what_to_write_instead() {
     let cluster = Cluster::start(0);
     let single = crate::support::redis_server::RedisServer::start();
-    let refused = async |url: String| match Engine::redis(StoreOptions::new(url)).await {
+    let refused = async |url: String| match Store::redis(StoreOptions::new(url)).await {
         Err(EngineError::Open(why)) => why,
         other => panic!("wanted it refused, got {:?}", other.map(|engine| engine.name())),
     };

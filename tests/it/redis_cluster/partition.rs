@@ -10,8 +10,8 @@ async fn a_primary_in_the_minority_loses_its_place_and_nothing_that_was_answered
     let options =
         StoreOptions { wait_replicas: 1, addresses: severed.addresses(), ..StoreOptions::new(severed.url()) };
     // Who took the place has no replica of its own until the old primary is one.
-    let plain = Engine::redis(StoreOptions { wait_replicas: 0, ..options.clone() }).await.unwrap();
-    let engine = Engine::redis(options).await.unwrap();
+    let plain = Store::redis(StoreOptions { wait_replicas: 0, ..options.clone() }).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     let feeds = [feed_at(cluster, 0), feed_at(cluster, 1)];
     for feed in &feeds {
         insist(&engine, feed, "before").await;

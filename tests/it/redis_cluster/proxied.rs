@@ -37,7 +37,7 @@ async fn behind_names() -> (Cluster, Vec<Proxy>, StoreOptions) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ways_that_are_cut_and_held_up_are_the_trouble_of_their_shard_alone() {
     let (cluster, proxies, options) = behind_names().await;
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     let feeds: Vec<_> = (0..3).map(|at| feed_at(&cluster, at)).collect();
     let (mut watchers, mut producers) = (Vec::new(), Vec::new());
     for feed in &feeds {
@@ -82,7 +82,7 @@ async fn replicas_of_another_server_behind_the_same_address_vouch_for_nothing() 
     let proxy = Proxy::before(([127, 0, 0, 1], one.port).into()).await;
     let options =
         StoreOptions { wait_replicas: 1, ..StoreOptions::new(format!("redis://{}", proxy.address)) };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     let feed: FeedId = "room".parse().unwrap();
     insist(&engine, &feed, "a").await;
     // New connections lead elsewhere, as behind a virtual address that moved; the fence is the first to make one.

@@ -3,11 +3,10 @@
 use super::*;
 use crate::support::cluster::Sentinels;
 use crate::support::redis_server::RedisServer;
-use tipcast::engine::ProbeStore;
 
-async fn waiting_for(url: String, replicas: usize) -> Engine {
+async fn waiting_for(url: String, replicas: usize) -> Store {
     let options = StoreOptions { wait_replicas: replicas, ..StoreOptions::new(url) };
-    Engine::redis(options).await.unwrap()
+    Store::redis(options).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +18,7 @@ async fn without_replicas_nothing_is_answered_and_a_retry_is_safe() {
         let refused = post(&engine, &feed, "a").await;
         assert!(matches!(refused, Err(EngineError::NotReplicated(_))), "{refused:?}");
     }
-    assert!(engine.run(ProbeStore).await.is_err(), "red while too few replicas are there");
+    assert!(engine.probe_store().await.is_err(), "red while too few replicas are there");
     let _replica = RedisServer::replica_of(&primary);
     let since = Instant::now();
     let answer = loop {
@@ -70,7 +69,7 @@ async fn every_answered_gift_is_known_after_sentinels_chose_another() {
 }
 
 /// Four who post until they are refused.
-fn until_refused(engine: &Engine, feed: &FeedId) -> Vec<JoinHandle<Vec<String>>> {
+fn until_refused(engine: &Store, feed: &FeedId) -> Vec<JoinHandle<Vec<String>>> {
     let post_all = |n: usize| {
         let (engine, feed) = (engine.clone(), feed.clone());
         tokio::spawn(async move {

@@ -4,7 +4,6 @@ use super::*;
 use crate::support::cluster::{Plan, Sentinels};
 use crate::support::redis_server::{AclBlock, RedisServer, TLS_PORT};
 use crate::support::tls::Papers;
-use tipcast::engine::ProbeStore;
 
 fn tls_server(papers: &Papers, clients: &str) -> (RedisServer, u16) {
     let (cert, key) = (papers.cert().display().to_string(), papers.key().display().to_string());
@@ -38,7 +37,7 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
         client_key: Some(papers.key()),
         ..StoreOptions::new(url.clone())
     };
-    let engine = Engine::redis(right.clone()).await.unwrap();
+    let engine = Store::redis(right.clone()).await.unwrap();
     let mut watcher = Follower::start(&engine, &feed).await;
     let answer = post(&engine, &feed, "a").await.unwrap();
     watcher.hears_of(&answer.at).await;
@@ -50,7 +49,7 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
         StoreOptions { url: format!("rediss://127.0.0.1:{port}"), ..right.clone() },
     ];
     for options in wrong {
-        let engine = Engine::redis(options).await.unwrap();
+        let engine = Store::redis(options).await.unwrap();
         assert!(matches!(post(&engine, &feed, "b").await, Err(EngineError::Unavailable(_))));
     }
     // The name is that of the address at which it is reached.
@@ -59,7 +58,7 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
         addresses: vec![format!("redis.internal:6379=localhost:{port}")],
         ..right
     };
-    let engine = Engine::redis(mapped).await.unwrap();
+    let engine = Store::redis(mapped).await.unwrap();
     assert_eq!(post(&engine, &feed, "c").await.unwrap().at.seq, 2);
 }
 
@@ -98,9 +97,9 @@ async fn why_there_is_no_connection_is_said_with_what_to_do() {
     ];
     for (options, cause, advice) in wrong {
         let (url, since) = (options.url.clone(), Instant::now());
-        let engine = Engine::redis(options).await.unwrap();
+        let engine = Store::redis(options).await.unwrap();
         loop {
-            let Err(EngineError::Unavailable(why)) = engine.run(ProbeStore).await else {
+            let Err(EngineError::Unavailable(why)) = engine.probe_store().await else {
                 panic!("{url} is taken")
             };
             assert!(!why.contains(":wrong@") && why.len() < 700, "{why}");
@@ -146,7 +145,7 @@ async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
         ..StoreOptions::new(format!("rediss+cluster://localhost:{}", cluster.nodes[4].tls_port))
     };
     let strange = StoreOptions { ca_file: Some(strangers.cert()), ..right.clone() };
-    let engine = Engine::redis(right).await.unwrap();
+    let engine = Store::redis(right).await.unwrap();
     for primary in 0..3 {
         let feed = feed_at(&cluster, primary);
         insist(&engine, &feed, "a").await;
@@ -160,7 +159,7 @@ async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
     cluster.wait_for_promotion(&format!("tc:{{{feed}}}:list"), 1);
     insist(&engine, &feed, "after").await;
     is_known(&engine, &feed, "a").await;
-    let stranger = Engine::redis(strange).await.unwrap();
+    let stranger = Store::redis(strange).await.unwrap();
     assert!(matches!(post(&stranger, &feed, "c").await, Err(EngineError::Unavailable(_))));
 }
 
@@ -174,7 +173,7 @@ async fn nothing_is_sent_in_the_clear_when_tls_was_asked_for() {
             sentinel_password: Some("hush".into()),
             ..StoreOptions::new(format!("{scheme}://user:hush@127.0.0.1:{port}{path}"))
         };
-        let opening = tokio::spawn(Engine::redis(options));
+        let opening = tokio::spawn(Store::redis(options));
         // Connections of the engine before this one end without a byte.
         let first = loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -207,7 +206,7 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
         sentinel_password: Some("secret".into()),
         ..StoreOptions::new(url)
     };
-    let engine = Engine::redis(right.clone()).await.unwrap();
+    let engine = Store::redis(right.clone()).await.unwrap();
     let since = Instant::now();
     while let Err(error) = post(&engine, &feed, "a").await {
         assert!(since.elapsed() < PATIENCE, "{error}");
@@ -215,7 +214,7 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
     }
     has_shards(&engine, Shards::WHOLE).await;
     let wrong = StoreOptions { sentinel_password: Some("guess".into()), ..right };
-    let engine = Engine::redis(wrong).await.unwrap();
+    let engine = Store::redis(wrong).await.unwrap();
     let refused = post(&engine, &feed, "b").await;
     assert!(
         matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("sentinel_password")),

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use tipcast::domain::{Ask, Claimed, Delivery, Hook, HookKey, HookScope, HookSpec, HookState, Job, Start};
-use tipcast::engine::{
-    ClaimDrop, ClaimDue, ClaimEntries, ClaimJobs, DefineDrop, DueDone, Engine, JobDone, OpenJob, Publish,
-    ReadSigningKey, ReadSnapshot, ReadWebhook, RunDue, Save, SaveJob, SwapWebhook, Swapped, Want,
-};
+use tipcast::engine::{DueDone, JobDone, Save, Store, Swapped, Want};
 
 use super::*;
 use crate::support::claims::{claim_of, hold, named, rockets, spec_of};
@@ -37,20 +34,17 @@ fn feed_in(cluster: &Cluster, begin: &str, slots: std::ops::RangeInclusive<u16>)
 }
 
 /// Runs what is due, as nodes do, until these feeds show a gift of this kind.
-async fn is_shown(engine: &Engine, feeds: &[FeedId], kind: &str) {
+async fn is_shown(engine: &Store, feeds: &[FeedId], kind: &str) {
     let (since, mut over) = (Instant::now(), vec![]);
     let mut missing: BTreeSet<FeedId> = feeds.iter().cloned().collect();
     while !missing.is_empty() {
-        let turn = engine
-            .run(ClaimDue { over: std::mem::take(&mut over), max: 8, now: Millis::now() })
-            .await
-            .unwrap();
+        let turn = engine.claim_due(std::mem::take(&mut over), 8, Millis::now()).await.unwrap();
         for due in turn.feeds {
-            let run = engine.run(RunDue { feed: due.feed.clone(), now: Millis::now() }).await.unwrap();
+            let run = engine.run_due(&due.feed, Millis::now()).await.unwrap();
             over.push(DueDone { feed: due.feed, token: due.token, next: run.next });
         }
         for feed in missing.clone() {
-            let list = engine.run(ReadSnapshot { feed: feed.clone(), now: Millis::now() }).await.unwrap();
+            let list = engine.read_snapshot(&feed, Millis::now()).await.unwrap();
             if list.rows.iter().any(|row| row.gift.contains(kind)) {
                 missing.remove(&feed);
             }
@@ -61,14 +55,11 @@ async fn is_shown(engine: &Engine, feeds: &[FeedId], kind: &str) {
 }
 
 /// Takes the turns of webhooks, as nodes do, until each of these was handed this many entries.
-async fn are_handed(engine: &Engine, wanted: &[(Job, usize)]) {
+async fn are_handed(engine: &Store, wanted: &[(Job, usize)]) {
     let (since, mut over) = (Instant::now(), vec![]);
     let mut missing: Vec<(Job, usize)> = wanted.to_vec();
     while !missing.is_empty() {
-        let turn = engine
-            .run(ClaimJobs { over: std::mem::take(&mut over), max: 64, lease_ms: 5_000, now: Millis::now() })
-            .await
-            .unwrap();
+        let turn = engine.claim_jobs(std::mem::take(&mut over), 64, 5_000, Millis::now()).await.unwrap();
         for lease in turn.jobs {
             let (job, token) = (lease.job, lease.token);
             let scope = match job.reader.to_string().starts_with('*') {
@@ -76,20 +67,15 @@ async fn are_handed(engine: &Engine, wanted: &[(Job, usize)]) {
                 false => HookScope::Feed(job.feed.clone()),
             };
             // What a delivery asks for before it sends anything.
-            let hook = engine
-                .run(ReadWebhook { key: webhook(scope).0.clone() })
-                .await
-                .unwrap()
-                .expect("the webhook is known");
+            let hook =
+                engine.read_webhook(&webhook(scope).0.clone()).await.unwrap().expect("the webhook is known");
             assert_eq!(hook.state, HookState::Active);
-            engine.run(ReadSigningKey).await.expect("the key of signatures is known");
+            engine.read_signing_key().await.expect("the key of signatures is known");
             let mut next_in_ms = None;
-            if let Some(work) =
-                engine.run(OpenJob { job: job.clone(), want: WANT, now: Millis::now() }).await.unwrap()
-            {
+            if let Some(work) = engine.open_job(&job, WANT, Millis::now()).await.unwrap() {
                 let through = work.entries.last().map(|entry| entry.cursor);
                 let save = Save { was: work.progress, progress: "p".into(), through, ..Save::default() };
-                engine.run(SaveJob { job: job.clone(), save, want: WANT, now: Millis::now() }).await.unwrap();
+                engine.save_job(&job, save, WANT, Millis::now()).await.unwrap();
                 for (_, left) in missing.iter_mut().filter(|(it, _)| *it == job) {
                     *left = left.saturating_sub(work.entries.len());
                 }
@@ -120,12 +106,7 @@ async fn whichever_shard_is_away_feeds_of_the_others_are_scheduled_sold_and_repo
             .collect();
         let engine = engine_on(cluster.url()).await;
         let (of_all, hook) = webhook(HookScope::All);
-        assert_eq!(
-            engine
-                .run(SwapWebhook { key: of_all.clone(), was: None, to: Some(hook), now: Millis::now() })
-                .await,
-            Ok(Swapped::Done)
-        );
+        assert_eq!(engine.swap_webhook(&of_all, None, Some(hook), Millis::now()).await, Ok(Swapped::Done));
         for feed in &feeds {
             insist(&engine, feed, "before").await;
         }
@@ -140,31 +121,16 @@ async fn whichever_shard_is_away_feeds_of_the_others_are_scheduled_sold_and_repo
                 let now = Millis::now();
                 post(&engine, feed, &name("now")).await.unwrap();
                 let later = gift(&name("later")).kind(&name("later")).with("delay_ms", json!(50)).parse();
-                let outcome = engine
-                    .run(Publish { feed: feed.clone(), gifts: vec![later], now })
-                    .await
-                    .unwrap()
-                    .remove(0);
+                let outcome = engine.publish(feed, vec![later], now).await.unwrap().remove(0);
                 assert!(matches!(outcome, Outcome::Scheduled(_)), "{outcome:?}");
                 let drop = named(&name("rocket"));
-                engine
-                    .run(DefineDrop {
-                        feed: feed.clone(),
-                        drop: drop.clone(),
-                        spec: spec_of(&rockets(5)),
-                        now,
-                    })
-                    .await
-                    .unwrap();
+                engine.define_drop(feed, &drop, &spec_of(&rockets(5)), now).await.unwrap();
                 let claim = claim_of(&hold("c1", "bob"));
-                let claimed = engine
-                    .run(ClaimDrop { feed: feed.clone(), drop: drop.clone(), claim, now })
-                    .await
-                    .unwrap();
+                let claimed = engine.claim_drop(feed, &drop, claim, now).await.unwrap();
                 assert!(matches!(claimed, Claimed::New(_)), "{claimed:?}");
                 let ask = Ask { max: 100, lease_ms: 1_000, from: Start::Start };
                 let taken = engine
-                    .run(ClaimEntries { feed: feed.clone(), group: name("group").parse().unwrap(), ask, now })
+                    .claim_entries(feed, &name("group").parse().unwrap(), ask, now)
                     .await
                     .unwrap()
                     .unwrap();
@@ -172,10 +138,7 @@ async fn whichever_shard_is_away_feeds_of_the_others_are_scheduled_sold_and_repo
                 jobs.push((Job { feed: feed.clone(), reader: of_all.reader() }, 2));
                 if node == "old" {
                     let (own, hook) = webhook(HookScope::Feed(feed.clone()));
-                    assert_eq!(
-                        engine.run(SwapWebhook { key: own.clone(), was: None, to: Some(hook), now }).await,
-                        Ok(Swapped::Done)
-                    );
+                    assert_eq!(engine.swap_webhook(&own, None, Some(hook), now).await, Ok(Swapped::Done));
                     post(&engine, feed, "reported").await.unwrap();
                     jobs.push((Job { feed: feed.clone(), reader: own.reader() }, 1));
                 }
@@ -192,7 +155,7 @@ async fn what_was_scheduled_before_a_slot_moved_is_shown_though_the_shard_it_cam
     let feed = feed_at(&cluster, 0);
     let engine = engine_on(cluster.url()).await;
     let later = gift("later").kind("later").with("delay_ms", json!(1)).parse();
-    engine.run(Publish { feed: feed.clone(), gifts: vec![later], now: Millis::now() }).await.unwrap();
+    engine.publish(&feed, vec![later], Millis::now()).await.unwrap();
     moving::move_slot(&cluster, &feed, (0, 1), Duration::ZERO).await;
     // The node that knew of it is gone; what another brings to the feed's new shard is enough.
     let engine = engine_on(cluster.url()).await;

@@ -5,7 +5,7 @@ use super::*;
 const MARK: &str = "tc:{probe}:form";
 
 async fn refusal(server: &RedisServer) -> String {
-    match Engine::redis(StoreOptions::new(server.url())).await {
+    match Store::redis(StoreOptions::new(server.url())).await {
         Err(EngineError::Open(why)) => why,
         Err(other) => panic!("wanted a refusal at start, got {other}"),
         Ok(_) => panic!("a Redis of another version was opened"),
@@ -20,7 +20,7 @@ async fn a_new_redis_is_marked_and_opened_again_and_keys_of_others_do_not_matter
         let engine = engine_on(&server).await;
         assert!(!server.run(&["GET", MARK]).is_empty(), "a mark");
         post(&engine, id).await;
-        engine.close().await.unwrap();
+        engine.close().await;
     }
 }
 
@@ -47,7 +47,7 @@ async fn a_redis_that_comes_later_is_judged_before_it_is_used() {
     server.start_again();
     let until = Instant::now() + PATIENCE;
     loop {
-        let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("g1")], now: NOW }).await;
+        let refused = engine.publish(&feed(), vec![gift("g1")], NOW).await;
         let why = refused.expect_err("a Redis of another version took a gift").to_string();
         if why.contains("start the version that wrote them") {
             break;
@@ -63,9 +63,9 @@ async fn a_server_that_lost_everything_has_its_mark_again_after_a_probe() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
     server.run(&["FLUSHALL"]);
-    engine.run(tipcast::engine::ProbeStore).await.unwrap();
+    engine.probe_store().await.unwrap();
     assert!(!server.run(&["GET", MARK]).is_empty(), "the mark is there again");
     post(&engine, "g1").await;
-    engine.close().await.unwrap();
+    engine.close().await;
     engine_on(&server).await;
 }

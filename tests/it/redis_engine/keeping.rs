@@ -3,10 +3,6 @@
 use super::*;
 use tipcast::domain::tally::{LeadersAsk, Measure, Period};
 use tipcast::domain::{Decision, ReviewMode};
-use tipcast::engine::{
-    DecideReview, ListReviews, Publish, ReadChanges, ReadHeads, ReadLeaders, ReadPolicy, ReadSnapshot,
-    ReadTotals, RetractRow, SetPolicy, Subscribe,
-};
 
 /// Scripts that the server has run.
 fn scripts_run(server: &RedisServer) -> u64 {
@@ -35,7 +31,7 @@ async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_cost
     assert_eq!(scripts_run(&server) - before, 10);
     // Another policy is learned, and then it is looked whether somebody else writes here.
     let patch = PolicyPatch { capacity: Some(3), dedup_window_ms: Some(0), ..PolicyPatch::default() };
-    engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
     for id in ["d", "d2", "d3", "d4"] {
         post(&engine, id).await;
     }
@@ -47,7 +43,7 @@ async fn a_plain_gift_is_one_run_of_a_script_and_a_feed_whose_gifts_are_not_cost
     assert_eq!(ids(&engine).await.len(), 3);
     // Of one that is not plain too, and then it is left alone most of the time.
     let patch = PolicyPatch { row_ttl_ms: Some(60_000), ..PolicyPatch::default() };
-    engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
     let before = scripts_run(&server);
     for n in 0..200 {
         post(&engine, &format!("f{n}")).await;
@@ -63,7 +59,7 @@ async fn a_ranking_by_a_currency_that_nobody_gave_is_empty_and_looks_at_no_gifte
     let engine = engine_on(&server).await;
     let patch =
         PolicyPatch { totals: "all,day".parse().ok(), dedup: Some(Dedup::Off), ..PolicyPatch::default() };
-    engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
     let given = |id: &str, user: &str, currency: &str| {
         gift_of(json!({
             "id": id, "user": {"id": user, "name": "N"}, "gift": {"id": "rose", "name": "Rose"},
@@ -72,12 +68,12 @@ async fn a_ranking_by_a_currency_that_nobody_gave_is_empty_and_looks_at_no_gifte
     };
     for call in 0..10 {
         let gifts = (0..60).map(|n| given(&format!("g{call}-{n}"), &format!("u{call}-{n}"), "EUR")).collect();
-        engine.run(Publish { feed: feed(), gifts, now: NOW }).await.unwrap();
+        engine.publish(&feed(), gifts, NOW).await.unwrap();
     }
     let read = async |period, by: &str, user: Option<&str>| {
         let by = Measure::of(by).unwrap();
         let ask = LeadersAsk { period, back: false, by, limit: 100, user: user.map(str::to_owned) };
-        engine.run(ReadLeaders { feed: feed(), ask, now: NOW }).await.unwrap().unwrap()
+        engine.read_leaders(&feed(), ask, NOW).await.unwrap().unwrap()
     };
     // Everything is added up, and the rankings that are known are made.
     for period in [Period::All, Period::Day] {
@@ -94,7 +90,7 @@ async fn a_ranking_by_a_currency_that_nobody_gave_is_empty_and_looks_at_no_gifte
     }
     let after = ["hscan", "hget", "hset", "zadd"].map(|command| runs_of(&server, command));
     assert_eq!(after, before, "hscan, hget, hset, zadd");
-    engine.run(Publish { feed: feed(), gifts: vec![given("first", "u1-1", "XYZ")], now: NOW }).await.unwrap();
+    engine.publish(&feed(), vec![given("first", "u1-1", "XYZ")], NOW).await.unwrap();
     let view = read(Period::All, "XYZ", Some("u1-1")).await;
     assert_eq!((view.leaders.len(), view.user), (1, Some((1, 5))));
 }
@@ -112,19 +108,15 @@ async fn gifts_of_one_giver_in_one_call_are_rows_of_their_own_where_no_lock_is_t
         let engine = engine_on(&server).await;
         let name: FeedId = dedup.as_str().parse().unwrap();
         let patch = PolicyPatch { dedup: Some(dedup), ..PolicyPatch::default() };
-        engine
-            .run(SetPolicy { feed: name.clone(), change: PolicyChange::Merge(patch), now: NOW })
-            .await
-            .unwrap();
+        engine.set_policy(&name, &PolicyChange::Merge(patch), NOW).await.unwrap();
         for n in 0..4 {
-            engine.run(Publish { feed: name.clone(), gifts: three(n), now: NOW }).await.unwrap();
+            engine.publish(&name, three(n), NOW).await.unwrap();
         }
         for n in 4..14 {
-            let outcomes =
-                engine.run(Publish { feed: name.clone(), gifts: three(n), now: NOW }).await.unwrap();
+            let outcomes = engine.publish(&name, three(n), NOW).await.unwrap();
             assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::New(_))), "{outcomes:?}");
         }
-        let list = engine.run(ReadSnapshot { feed: name.clone(), now: NOW }).await.unwrap();
+        let list = engine.read_snapshot(&name, NOW).await.unwrap();
         assert_eq!(list.rows.len(), rows, "{dedup:?}");
         assert_eq!(list.rows.iter().map(|row| row.count).sum::<u64>(), if rows == 1 { 42 } else { 10 });
     }
@@ -139,10 +131,7 @@ async fn gifts_of_approved_names_pass_until_one_of_another_comes() {
     for (name, totals) in [("seen", ""), ("counted", "all,day")] {
         let feed: FeedId = name.parse().unwrap();
         let patch = PolicyPatch { totals: totals.parse().ok(), ..patch.clone() };
-        engine
-            .run(SetPolicy { feed: feed.clone(), change: PolicyChange::Merge(patch), now: NOW })
-            .await
-            .unwrap();
+        engine.set_policy(&feed, &PolicyChange::Merge(patch), NOW).await.unwrap();
         let by = |id: &str, name: &str, message: Option<&str>| {
             let mut json =
                 json!({"id": id, "user": {"id": "a\"nn", "name": name}, "gift": {"id": "r", "name": "R"}});
@@ -152,52 +141,23 @@ async fn gifts_of_approved_names_pass_until_one_of_another_comes() {
             vec![gift_of(json)]
         };
         let waits = |outcomes: Vec<Outcome>| matches!(outcomes[..], [Outcome::InReview(_)]);
-        assert!(waits(
-            engine
-                .run(Publish { feed: feed.clone(), gifts: by("first", "A\\nn", None), now: NOW })
-                .await
-                .unwrap()
-        ));
+        assert!(waits(engine.publish(&feed, by("first", "A\\nn", None), NOW).await.unwrap()));
         let id: tipcast::domain::GiftId = "first".parse().unwrap();
-        engine
-            .run(DecideReview { feed: feed.clone(), id: id.clone(), decision: Decision::Approve, now: NOW })
-            .await
-            .unwrap();
+        engine.decide_review(&feed, &id, Decision::Approve, NOW).await.unwrap();
         for n in 0..70 {
-            engine
-                .run(Publish { feed: feed.clone(), gifts: by(&format!("a{n}"), "A\\nn", None), now: NOW })
-                .await
-                .unwrap();
+            engine.publish(&feed, by(&format!("a{n}"), "A\\nn", None), NOW).await.unwrap();
         }
-        engine.run(ReadTotals { feed: feed.clone(), back: false, now: NOW }).await.unwrap();
+        engine.read_totals(&feed, false, NOW).await.unwrap();
         for n in 0..20 {
-            let outcomes = engine
-                .run(Publish { feed: feed.clone(), gifts: by(&format!("b{n}"), "A\\nn", None), now: NOW })
-                .await
-                .unwrap();
+            let outcomes = engine.publish(&feed, by(&format!("b{n}"), "A\\nn", None), NOW).await.unwrap();
             assert!(matches!(outcomes[..], [Outcome::New(_)]), "{outcomes:?}");
         }
-        assert!(waits(
-            engine
-                .run(Publish { feed: feed.clone(), gifts: by("said", "A\\nn", Some("hi")), now: NOW })
-                .await
-                .unwrap()
-        ));
-        assert!(waits(
-            engine
-                .run(Publish { feed: feed.clone(), gifts: by("new", "Ann", None), now: NOW })
-                .await
-                .unwrap()
-        ));
-        assert_eq!(engine.run(ListReviews { feed: feed.clone(), now: NOW }).await.unwrap().len(), 2);
+        assert!(waits(engine.publish(&feed, by("said", "A\\nn", Some("hi")), NOW).await.unwrap()));
+        assert!(waits(engine.publish(&feed, by("new", "Ann", None), NOW).await.unwrap()));
+        assert_eq!(engine.list_reviews(&feed, NOW).await.unwrap().len(), 2);
         // A name passes for thirty days.
         let later = Millis(NOW.0 + 31 * 86_400_000);
-        assert!(waits(
-            engine
-                .run(Publish { feed: feed.clone(), gifts: by("later", "A\\nn", None), now: later })
-                .await
-                .unwrap()
-        ));
+        assert!(waits(engine.publish(&feed, by("later", "A\\nn", None), later).await.unwrap()));
     }
 }
 
@@ -205,8 +165,8 @@ async fn gifts_of_approved_names_pass_until_one_of_another_comes() {
 async fn two_engines_on_one_redis_see_each_others_changes() {
     let server = RedisServer::start();
     let (one, two) = (engine_on(&server).await, engine_on(&server).await);
-    let mut of_one = one.run(Subscribe { feed: feed() }).await.unwrap();
-    let mut of_two = two.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut of_one = one.subscribe(&feed()).await.unwrap();
+    let mut of_two = two.subscribe(&feed()).await.unwrap();
     let first = post(&one, "a").await;
     let second = post(&two, "b").await;
     for subscription in [&mut of_one, &mut of_two] {
@@ -216,9 +176,8 @@ async fn two_engines_on_one_redis_see_each_others_changes() {
     }
     assert_eq!(one.known(&feed()), Some(second.at.clone()), "a received change counts");
     let patch = PolicyPatch { capacity: Some(1), ..PolicyPatch::default() };
-    let policy =
-        one.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
-    assert_eq!((policy.capacity, two.run(ReadPolicy { feed: feed() }).await.unwrap()), (1, policy.clone()));
+    let policy = one.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
+    assert_eq!((policy.capacity, two.read_policy(&feed()).await.unwrap()), (1, policy.clone()));
     for subscription in [&mut of_one, &mut of_two] {
         let mut reset = false;
         loop {
@@ -237,21 +196,12 @@ async fn two_engines_on_one_redis_see_each_others_changes() {
 async fn reading_and_watching_a_feed_that_nobody_wrote_to_writes_nothing() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
-    let subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let subscription = engine.subscribe(&feed()).await.unwrap();
     assert_eq!(at(&engine).await, Position::start());
-    assert_eq!(
-        engine.run(ReadHeads { feeds: vec![feed()] }).await.unwrap().remove(0).unwrap().at,
-        Position::start()
-    );
-    assert_eq!(
-        engine.run(ReadChanges { feed: feed(), since: Position::start(), max: 9 }).await,
-        Ok(Missed::Changes(vec![]))
-    );
-    assert_eq!(engine.run(ReadPolicy { feed: feed() }).await, Ok(Policy::default()));
-    assert_eq!(
-        engine.run(RetractRow { feed: feed(), row: "a-1".parse().unwrap(), now: NOW }).await,
-        Ok(None)
-    );
+    assert_eq!(engine.read_heads(&[feed()]).await.unwrap().remove(0).unwrap().at, Position::start());
+    assert_eq!(engine.read_changes(&feed(), &Position::start(), 9).await, Ok(Missed::Changes(vec![])));
+    assert_eq!(engine.read_policy(&feed()).await, Ok(Policy::default()));
+    assert_eq!(engine.retract_row(&feed(), &"a-1".parse().unwrap(), NOW).await, Ok(None));
     assert!(keys(&server).is_empty(), "{:?}", keys(&server));
     drop(subscription);
 }
@@ -264,8 +214,8 @@ async fn sums_stop_at_the_largest_safe_integer_and_are_exact_below() {
         let gift =
             gift_of(json!({"id": id, "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"},
             "count": 1_000_000, "value": {"amount": amount, "currency": "EUR"}}));
-        new(engine.run(Publish { feed: feed(), gifts: vec![gift], now: NOW }).await.unwrap().remove(0));
-        let row = engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap().rows[0].clone();
+        new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0));
+        let row = engine.read_snapshot(&feed(), NOW).await.unwrap().rows[0].clone();
         (row.count, row.value.clone().unwrap().amount)
     };
     assert_eq!(send("a".into(), MAX_SAFE - 3).await, (1_000_000, MAX_SAFE - 3));
@@ -289,7 +239,7 @@ async fn a_lock_of_one_user_and_kind_never_meets_another() {
     let engine = engine_on(&server).await;
     let send = async |user: &str, kind: &str| {
         let gift = gift_of(json!({"user": {"id": user, "name": "U"}, "gift": {"id": kind, "name": "G"}}));
-        new(engine.run(Publish { feed: feed(), gifts: vec![gift], now: NOW }).await.unwrap().remove(0)).status
+        new(engine.publish(&feed(), vec![gift], NOW).await.unwrap().remove(0)).status
     };
     let pairs = [
         ("a:b", "c"),
@@ -316,29 +266,26 @@ async fn another_default_capacity_cuts_the_list_and_tells_the_watchers() {
         post(&engine, &format!("g{n}")).await;
     }
     let before = at(&engine).await;
-    let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
     // The next deploy has another default.
     let defaults = Policy { capacity: 3, ..Policy::default() };
     let options = StoreOptions { store_clock: false, defaults, ..StoreOptions::new(server.url()) };
-    let engine = Engine::redis(options).await.unwrap();
-    let list = engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
+    let list = engine.read_snapshot(&feed(), NOW).await.unwrap();
     assert_eq!((list.rows.len(), list.policy.capacity), (3, 3));
     assert_eq!(list.at, Position { seq: before.seq + 1, ..before.clone() });
     assert_eq!(told_of(&mut subscription, &list.at).await.op, Op::Reset);
-    assert_eq!(
-        engine.run(ReadChanges { feed: feed(), since: before.clone(), max: 9 }).await,
-        Ok(Missed::NotCovered)
-    );
+    assert_eq!(engine.read_changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
     assert_eq!(at(&engine).await, list.at, "once");
 }
 
 #[tokio::test]
 async fn redis_gives_the_time_when_it_is_asked_to() {
     let server = RedisServer::start();
-    let engine = Engine::redis(StoreOptions::new(server.url())).await.unwrap();
+    let engine = Store::redis(StoreOptions::new(server.url())).await.unwrap();
     let long_ago = Millis(1);
-    engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: long_ago }).await.unwrap();
-    let list = engine.run(ReadSnapshot { feed: feed(), now: long_ago }).await.unwrap();
+    engine.publish(&feed(), vec![gift("a")], long_ago).await.unwrap();
+    let list = engine.read_snapshot(&feed(), long_ago).await.unwrap();
     let now = Millis::now();
     assert!(now.since(list.rows[0].at) < 60_000 && now.since(list.now) < 60_000);
 }
@@ -346,15 +293,14 @@ async fn redis_gives_the_time_when_it_is_asked_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gifts_of_one_call_stay_together_whoever_calls_at_the_same_time() {
     let server = RedisServer::start();
-    let engine = Engine::redis(StoreOptions::new(server.url())).await.unwrap();
+    let engine = Store::redis(StoreOptions::new(server.url())).await.unwrap();
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..300u64 {
         let engine = engine.clone();
         calls.spawn(async move {
             let gifts: Vec<_> = (0..1 + n % 3).map(|g| gift(&format!("{n}-{g}"))).collect();
             let wanted: Vec<_> = gifts.iter().map(|gift| gift.id.clone()).collect();
-            let answers =
-                engine.run(Publish { feed: feed(), gifts, now: NOW }).await.unwrap().into_iter().map(new);
+            let answers = engine.publish(&feed(), gifts, NOW).await.unwrap().into_iter().map(new);
             let answers: Vec<Answer> = answers.collect();
             assert_eq!(answers.iter().map(|a| a.id.clone()).collect::<Vec<_>>(), wanted);
             answers.iter().map(|a| a.at.seq).collect::<Vec<_>>()
@@ -382,8 +328,8 @@ async fn nobody_listening_any_more_ends_the_subscription() {
             .unwrap();
         counts[0].1
     };
-    let first = engine.run(Subscribe { feed: feed() }).await.unwrap();
-    let mut second = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let first = engine.subscribe(&feed()).await.unwrap();
+    let mut second = engine.subscribe(&feed()).await.unwrap();
     assert_eq!(listeners(), 1, "one for all");
     drop(first);
     let answer = post(&engine, "a").await;
@@ -394,7 +340,7 @@ async fn nobody_listening_any_more_ends_the_subscription() {
         assert!(since.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let mut again = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut again = engine.subscribe(&feed()).await.unwrap();
     let answer = post(&engine, "b").await;
     told_of(&mut again, &answer.at).await;
 }

@@ -1,7 +1,6 @@
 //! A store that forgets, is robbed of keys, or goes back.
 
 use super::*;
-use tipcast::engine::{Publish, ReadChanges, ReadHeads, ReadPolicy, ReadSnapshot, SetPolicy, Subscribe};
 
 #[tokio::test]
 async fn forgotten_scripts_are_loaded_again() {
@@ -22,19 +21,13 @@ async fn a_flushed_store_is_an_empty_feed_and_then_a_new_epoch() {
     let engine = engine_on(&server).await;
     let before = post(&engine, "a").await;
     run(&server, &["FLUSHALL"]);
-    assert_eq!(
-        engine.run(ReadHeads { feeds: vec![feed()] }).await.unwrap().remove(0).unwrap().at,
-        Position::start()
-    );
+    assert_eq!(engine.read_heads(&[feed()]).await.unwrap().remove(0).unwrap().at, Position::start());
     assert_eq!(at(&engine).await, Position::start());
     assert_eq!(engine.known(&feed()), None);
     let after = post(&engine, "a").await;
     assert_eq!(after.at.seq, 1);
     assert!(after.at.epoch.as_str() > before.at.epoch.as_str());
-    assert_eq!(
-        engine.run(ReadChanges { feed: feed(), since: before.at.clone(), max: 9 }).await,
-        Ok(Missed::NotCovered)
-    );
+    assert_eq!(engine.read_changes(&feed(), &before.at, 9).await, Ok(Missed::NotCovered));
 }
 
 #[tokio::test]
@@ -43,12 +36,9 @@ async fn a_key_that_was_evicted_is_a_new_epoch_and_never_an_error() {
         for writing in [true, false] {
             let server = RedisServer::start();
             let engine = engine_on(&server).await;
-            let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+            let mut subscription = engine.subscribe(&feed()).await.unwrap();
             let patch = PolicyPatch { row_ttl_ms: Some(60_000), ..PolicyPatch::default() };
-            engine
-                .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW })
-                .await
-                .unwrap();
+            engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
             for id in ["a", "b", "c"] {
                 post(&engine, id).await;
             }
@@ -68,10 +58,7 @@ async fn a_key_that_was_evicted_is_a_new_epoch_and_never_an_error() {
                 assert_eq!(ids(&engine).await.len(), if matches!(key, "hist" | "policy") { 3 } else { 0 });
                 if key != "policy" {
                     told_lost(&mut subscription).await;
-                    assert_eq!(
-                        engine.run(ReadChanges { feed: feed(), since: before.clone(), max: 9 }).await,
-                        Ok(Missed::NotCovered)
-                    );
+                    assert_eq!(engine.read_changes(&feed(), &before, 9).await, Ok(Missed::NotCovered));
                 }
             }
             let last = post(&engine, "e").await;
@@ -88,17 +75,14 @@ async fn a_store_that_went_back_gets_a_new_epoch() {
         let (_, then) = (post(&engine, "a").await, post(&engine, "b").await);
         let saved = dump(&server);
         let later = post(&engine, "c").await;
-        let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+        let mut subscription = engine.subscribe(&feed()).await.unwrap();
         go_back(&server, &saved);
         assert_eq!(
-            engine.run(ReadHeads { feeds: vec![feed()] }).await.unwrap().remove(0).unwrap().at,
+            engine.read_heads(&[feed()]).await.unwrap().remove(0).unwrap().at,
             then.at,
             "heads only tell"
         );
-        assert_eq!(
-            engine.run(ReadChanges { feed: feed(), since: then.at.clone(), max: 9 }).await,
-            Ok(Missed::NotCovered)
-        );
+        assert_eq!(engine.read_changes(&feed(), &then.at, 9).await, Ok(Missed::NotCovered));
         let now = if write_first { post(&engine, "d").await.at } else { at(&engine).await };
         assert!(now.epoch.as_str() > later.at.epoch.as_str());
         assert_eq!(now.seq, then.at.seq + u64::from(write_first), "the numbers go on from the store's");
@@ -118,7 +102,7 @@ async fn a_store_that_went_back_and_moved_on_past_us_gets_a_new_epoch() {
         let saved = dump(&server);
         post(&engine, "b").await;
         let later = post(&engine, "c").await;
-        let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+        let mut subscription = engine.subscribe(&feed()).await.unwrap();
         go_back(&server, &saved);
         // A node that knows nothing of b and c.
         let other = engine_on(&server).await;
@@ -168,7 +152,7 @@ async fn junk_under_our_keys_leaves_nothing_half_written() {
         run(&server, &["DEL", &key]);
         run(&server, &[junk[0], &key, junk[1]]);
         let before = dump(&server);
-        match engine.run(Publish { feed: feed(), gifts: vec![gift("b")], now: NOW }).await {
+        match engine.publish(&feed(), vec![gift("b")], NOW).await {
             Err(EngineError::FeedDamaged(why)) => {
                 assert!(why.contains("prefix"), "{key}: {why}");
                 assert_eq!(dump(&server), before, "{key}: nothing was written");
@@ -178,7 +162,7 @@ async fn junk_under_our_keys_leaves_nothing_half_written() {
             Err(other) => panic!("{other:?}"),
             Ok(outcomes) => {
                 let answer = new(outcomes[0].clone());
-                match engine.run(ReadSnapshot { feed: feed(), now: NOW }).await {
+                match engine.read_snapshot(&feed(), NOW).await {
                     // So is one that is shorter than its feed says.
                     Ok(list) if key.ends_with("list") && list.rows.is_empty() => {}
                     Ok(list) => {
@@ -209,16 +193,16 @@ async fn an_idle_feed_expires_as_a_whole_and_its_policy_stays() {
     let server = RedisServer::start();
     let options =
         StoreOptions { store_clock: false, feed_idle_ttl_ms: 300, ..StoreOptions::new(server.url()) };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     let patch = PolicyPatch { capacity: Some(3), ..PolicyPatch::default() };
-    engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
     let before = post(&engine, "a").await;
     let since = Instant::now();
     while at(&engine).await != Position::start() {
         assert!(since.elapsed() < PATIENCE, "it expires");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(engine.run(ReadPolicy { feed: feed() }).await.unwrap().capacity, 3);
+    assert_eq!(engine.read_policy(&feed()).await.unwrap().capacity, 3);
     let after = post(&engine, "b").await;
     assert!(after.at.epoch != before.at.epoch && after.at.seq == 1);
     assert_eq!(ids(&engine).await.len(), 1);
@@ -248,9 +232,7 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
         }
         let seen = at(&gone).await;
         assert!(
-            gone.run(ReadChanges { feed: feed(), since: seen.clone(), max: 9 })
-                .await
-                .is_ok_and(|missed| missed == Missed::Changes(vec![]))
+            gone.read_changes(&feed(), &seen, 9).await.is_ok_and(|missed| missed == Missed::Changes(vec![]))
         );
         drop(gone);
         let witness = lives_on.then_some(witness);
@@ -266,14 +248,12 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
         let now = at(&engine).await;
         assert!(now.seq > seen.seq, "{now} is past {seen}");
         assert_eq!(
-            engine.run(ReadChanges { feed: feed(), since: seen.clone(), max: 99 }).await,
+            engine.read_changes(&feed(), &seen, 99).await,
             Ok(Missed::NotCovered),
             "{seen} was lost; now {now}"
         );
         // Within one life of the server watchers resume as ever.
-        let Ok(Missed::Changes(missed)) =
-            engine.run(ReadChanges { feed: feed(), since: first.clone(), max: 99 }).await
-        else {
+        let Ok(Missed::Changes(missed)) = engine.read_changes(&feed(), &first, 99).await else {
             panic!("{first}")
         };
         assert_eq!(missed.len() as u64, now.seq - first.seq);
@@ -289,10 +269,7 @@ async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_
         let engine = engine_by(&server, clock).await;
         if counts {
             let patch = PolicyPatch { totals: Some("all".parse().unwrap()), ..PolicyPatch::default() };
-            engine
-                .run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW })
-                .await
-                .unwrap();
+            engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
         }
         let before = post(&engine, "a").await.at;
         if ahead {

@@ -22,9 +22,7 @@ use tipcast::domain::{
     Answer, Change, Dedup, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{
-    Engine, EngineError, Missed, Notice, PolicyChange, Publish, ReadSnapshot, Subscription,
-};
+use tipcast::engine::{EngineError, Missed, Notice, PolicyChange, Store, Subscription};
 
 use crate::support::redis_server::RedisServer;
 
@@ -33,13 +31,13 @@ const NOW: Millis = Millis(1_800_000_000_000);
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn engine_on(server: &RedisServer) -> Engine {
+async fn engine_on(server: &RedisServer) -> Store {
     engine_by(server, false).await
 }
 
 /// One whose time is the server's, as a gateway's is, or what its callers say.
-async fn engine_by(server: &RedisServer, store_clock: bool) -> Engine {
-    Engine::redis(StoreOptions { store_clock, ..StoreOptions::new(server.url()) }).await.unwrap()
+async fn engine_by(server: &RedisServer, store_clock: bool) -> Store {
+    Store::redis(StoreOptions { store_clock, ..StoreOptions::new(server.url()) }).await.unwrap()
 }
 
 fn feed() -> FeedId {
@@ -56,8 +54,8 @@ fn gift(id: &str) -> Gift {
     gift_of(json!({"id": id, "user": {"id": "ann", "name": "Ann"}, "gift": {"id": id, "name": "Rose"}}))
 }
 
-async fn post(engine: &Engine, id: &str) -> Answer {
-    new(engine.run(Publish { feed: feed(), gifts: vec![gift(id)], now: NOW }).await.unwrap().remove(0))
+async fn post(engine: &Store, id: &str) -> Answer {
+    new(engine.publish(&feed(), vec![gift(id)], NOW).await.unwrap().remove(0))
 }
 
 fn new(outcome: Outcome) -> Answer {
@@ -67,12 +65,12 @@ fn new(outcome: Outcome) -> Answer {
     }
 }
 
-async fn at(engine: &Engine) -> Position {
-    engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap().at
+async fn at(engine: &Store) -> Position {
+    engine.read_snapshot(&feed(), NOW).await.unwrap().at
 }
 
-async fn ids(engine: &Engine) -> Vec<String> {
-    let rows = engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.unwrap().rows;
+async fn ids(engine: &Store) -> Vec<String> {
+    let rows = engine.read_snapshot(&feed(), NOW).await.unwrap().rows;
     rows.iter()
         .map(|row| serde_json::from_str::<serde_json::Value>(&row.gift).unwrap()["id"].to_string())
         .collect()
@@ -99,10 +97,10 @@ async fn told_lost(subscription: &mut Subscription) {
 }
 
 /// Calls until it works.
-async fn heals(engine: &Engine, id: &str) -> Answer {
+async fn heals(engine: &Store, id: &str) -> Answer {
     let since = Instant::now();
     loop {
-        match engine.run(Publish { feed: feed(), gifts: vec![gift(id)], now: NOW }).await {
+        match engine.publish(&feed(), vec![gift(id)], NOW).await {
             Ok(mut outcomes) => match outcomes.remove(0) {
                 Outcome::New(answer) | Outcome::Duplicate(answer) => return answer,
                 other => panic!("{other:?}"),

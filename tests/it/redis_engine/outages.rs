@@ -3,17 +3,16 @@
 use super::*;
 use crate::support::case::Case;
 use crate::support::gifts::gift as spec;
-use crate::support::stores::{Corner, Store};
-use tipcast::engine::{ProbeStore, Publish, ReadSnapshot, Subscribe};
+use crate::support::stores::{Corner, Storage};
 
 #[tokio::test]
 async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
     for url in ["", "http://localhost", "redis://", "redis+cluster://", "redis+sentinel://localhost"] {
-        let opened = Engine::redis(StoreOptions::new(url)).await;
+        let opened = Store::redis(StoreOptions::new(url)).await;
         assert!(matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.len() > 20), "{url}");
     }
     let options = StoreOptions { prefix: "{x}".into(), ..StoreOptions::new("redis://127.0.0.1:1") };
-    assert!(matches!(Engine::redis(options).await.err(), Some(EngineError::Open(_))));
+    assert!(matches!(Store::redis(options).await.err(), Some(EngineError::Open(_))));
 }
 
 /// A server that is as old as this, and agrees to everything else.
@@ -47,7 +46,7 @@ fn old_server(version: &'static str) -> u16 {
 #[tokio::test]
 async fn a_server_that_is_too_old_is_said_at_once() {
     let port = old_server("6.2.14");
-    let opened = Engine::redis(StoreOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
+    let opened = Store::redis(StoreOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
     assert!(
         matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
         "{:?}",
@@ -62,10 +61,10 @@ async fn a_redis_that_is_down_at_the_start_is_waited_for() {
     let engine = engine_on(&server).await;
     let since = Instant::now();
     for _ in 0..50 {
-        let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: NOW }).await;
+        let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
         assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
-        assert!(matches!(engine.run(Subscribe { feed: feed() }).await, Err(EngineError::Unavailable(_))));
-        assert!(matches!(engine.run(ProbeStore).await, Err(EngineError::Unavailable(_))));
+        assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
+        assert!(matches!(engine.probe_store().await, Err(EngineError::Unavailable(_))));
     }
     // Each that waited for its time would take two seconds.
     assert!(since.elapsed() < PATIENCE, "calls fail at once while it is down");
@@ -78,26 +77,24 @@ async fn a_redis_that_is_down_at_the_start_is_waited_for() {
 async fn a_frozen_redis_is_unavailable_and_heals() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
-    let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
     post(&engine, "a").await;
     server.freeze();
     let frozen = Instant::now();
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..200 {
         let engine = engine.clone();
-        calls.spawn(async move {
-            engine.run(Publish { feed: feed(), gifts: vec![gift(&format!("f{n}"))], now: NOW }).await
-        });
+        calls.spawn(async move { engine.publish(&feed(), vec![gift(&format!("f{n}"))], NOW).await });
     }
     // One after the other they would take 400 seconds.
     let all = tokio::time::timeout(PATIENCE, calls.join_all()).await.expect("no call hangs");
     assert!(all.iter().all(|result| matches!(result, Err(EngineError::Unavailable(_)))), "{all:?}");
-    assert!(engine.run(ProbeStore).await.is_err());
+    assert!(engine.probe_store().await.is_err());
     // Once every connection was given up, calls fail at once: ten take less time than one that waits.
     loop {
         let since = Instant::now();
         for _ in 0..10 {
-            assert!(engine.run(ReadSnapshot { feed: feed(), now: NOW }).await.is_err());
+            assert!(engine.read_snapshot(&feed(), NOW).await.is_err());
         }
         if since.elapsed() < Duration::from_secs(2) {
             break;
@@ -108,7 +105,7 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
     let answer = heals(&engine, "after").await;
     told_lost(&mut subscription).await;
     let thawed = Instant::now();
-    while engine.run(ProbeStore).await.is_err() {
+    while engine.probe_store().await.is_err() {
         assert!(thawed.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -118,10 +115,10 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
 #[tokio::test]
 async fn what_was_read_after_a_loss_may_be_told_once_more_and_nothing_else_is_told_twice() {
     let server = Arc::new(RedisServer::start());
-    let mut t = Case::on(Store::Redis(Corner::of(server.clone()))).await;
+    let mut t = Case::on(Storage::Redis(Corner::of(server.clone()))).await;
     t.accepted(spec("a").kind("a")).await;
     for round in ["b", "c"] {
-        let mut other = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+        let mut other = t.engine.subscribe(&t.feed).await.unwrap();
         server.run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         told_lost(&mut other).await;
         // The case's own subscription was told the same, and has not looked. What is published from here on is told to it
@@ -137,14 +134,11 @@ async fn what_was_read_after_a_loss_may_be_told_once_more_and_nothing_else_is_to
 async fn a_killed_redis_comes_back_with_everything_and_subscriptions_go_on() {
     let mut server = RedisServer::durable();
     let engine = engine_on(&server).await;
-    let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
     let before = post(&engine, "a").await;
     told_of(&mut subscription, &before.at).await;
     server.kill();
-    assert!(matches!(
-        engine.run(ReadSnapshot { feed: feed(), now: NOW }).await,
-        Err(EngineError::Unavailable(_))
-    ));
+    assert!(matches!(engine.read_snapshot(&feed(), NOW).await, Err(EngineError::Unavailable(_))));
     server.start_again();
     let after = heals(&engine, "b").await;
     assert_eq!((after.at.seq, ids(&engine).await.len()), (2, 2), "nothing was lost");
@@ -153,7 +147,7 @@ async fn a_killed_redis_comes_back_with_everything_and_subscriptions_go_on() {
     let last = heals(&engine, "c").await;
     told_of(&mut subscription, &last.at).await;
     let since = Instant::now();
-    while let Err(error) = engine.run(ProbeStore).await {
+    while let Err(error) = engine.probe_store().await {
         assert!(since.elapsed() < PATIENCE, "{error}");
     }
 }
@@ -163,12 +157,12 @@ async fn a_read_only_replica_is_unavailable_and_a_demoted_primary_too() {
     let primary = RedisServer::start();
     let replica = RedisServer::replica_of(&primary);
     let engine = engine_on(&replica).await;
-    let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: NOW }).await;
+    let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
     assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
     run(&replica, &["REPLICAOF", "NO", "ONE"]);
     assert_eq!(heals(&engine, "a").await.status, Status::Accepted);
     run(&replica, &["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
-    let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("b")], now: NOW }).await;
+    let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
     assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
 }
 
@@ -179,7 +173,7 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
     post(&engine, "a").await;
     run(&server, &["CONFIG", "SET", "maxmemory", "1"]);
     let before = dump(&server);
-    let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("b")], now: NOW }).await;
+    let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
     assert!(
         matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("maxmemory")),
         "{refused:?}"
@@ -189,7 +183,7 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
     assert_eq!(post(&engine, "b").await.at.seq, 2);
     run(&server, &["CONFIG", "SET", "requirepass", "secret"]);
     let engine = engine_on(&server).await;
-    let refused = engine.run(Publish { feed: feed(), gifts: vec![gift("c")], now: NOW }).await;
+    let refused = engine.publish(&feed(), vec![gift("c")], NOW).await;
     assert!(
         matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("credentials")),
         "{refused:?}"
@@ -200,13 +194,10 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
 async fn a_closed_engine_ends_subscriptions_and_refuses_calls() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
-    let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
-    engine.close().await.unwrap();
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
+    engine.close().await;
     assert!(tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap().is_none());
-    assert!(matches!(
-        engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: NOW }).await,
-        Err(EngineError::Unavailable(_))
-    ));
-    assert!(matches!(engine.run(Subscribe { feed: feed() }).await, Err(EngineError::Unavailable(_))));
-    assert!(matches!(engine.run(ProbeStore).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.publish(&feed(), vec![gift("a")], NOW).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.probe_store().await, Err(EngineError::Unavailable(_))));
 }

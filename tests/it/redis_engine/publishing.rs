@@ -471,21 +471,13 @@ async fn a_gift_costs_one_run_of_a_script_whoever_posted_before() {
 async fn nodes_that_post_to_one_feed_at_the_same_time_take_every_gift_once() {
     let server = RedisServer::start();
     let options = || StoreOptions::new(server.url());
-    let nodes = [Engine::redis(options()).await.unwrap(), Engine::redis(options()).await.unwrap()];
+    let nodes = [Store::redis(options()).await.unwrap(), Store::redis(options()).await.unwrap()];
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..200usize {
         let engine = nodes[n % 2].clone();
         calls.spawn(async move {
-            let answer = engine
-                .run(Publish { feed: feed(), gifts: vec![gift(&format!("g{n}"))], now: NOW })
-                .await
-                .unwrap()
-                .remove(0);
-            let again = engine
-                .run(Publish { feed: feed(), gifts: vec![gift(&format!("g{n}"))], now: NOW })
-                .await
-                .unwrap()
-                .remove(0);
+            let answer = engine.publish(&feed(), vec![gift(&format!("g{n}"))], NOW).await.unwrap().remove(0);
+            let again = engine.publish(&feed(), vec![gift(&format!("g{n}"))], NOW).await.unwrap().remove(0);
             let answer = new(answer);
             assert!(matches!(&again, Outcome::Duplicate(same) if same.at == answer.at), "{again:?}");
             answer.at.seq

@@ -4,21 +4,16 @@ use tipcast::domain::{
     Ask, Cursor, Delivery, DropSpec, GroupId, GroupView, Handed, Hook, HookKey, HookScope, HookSpec, Job,
     Reader, Replay, Start,
 };
-use tipcast::engine::{
-    AckEntries, ClaimDrop, ClaimDue, ClaimEntries, ClaimJobs, Death, DefineDrop, DeleteGroup, JobDone,
-    ListDeadLetterFeeds, ListDeadLetters, ListReaders, ListWebhooks, NackEntries, OpenJob, ReadGroup,
-    ReplayDeadLetters, ReportLimits, RunDue, Save, SaveJob, SetPolicy, Subscribe, SwapWebhook, Swapped, Want,
-    Work,
-};
+use tipcast::engine::{Death, JobDone, ReportLimits, Save, Swapped, Want, Work};
 
 use super::*;
 
 const ASK: Ask = Ask { max: 100, lease_ms: 1_000, from: Start::Start };
 const WANT: Want = Want { most: 100, batch_ms: 500 };
 
-async fn keeping(server: &RedisServer, reports: ReportLimits) -> Engine {
+async fn keeping(server: &RedisServer, reports: ReportLimits) -> Store {
     let options = StoreOptions { store_clock: false, reports, ..StoreOptions::new(server.url()) };
-    Engine::redis(options).await.unwrap()
+    Store::redis(options).await.unwrap()
 }
 
 fn small() -> ReportLimits {
@@ -29,12 +24,12 @@ fn group() -> GroupId {
     "bookkeeper".parse().unwrap()
 }
 
-async fn take_at(engine: &Engine, now: Millis) -> Vec<Handed> {
-    engine.run(ClaimEntries { feed: feed(), group: group(), ask: ASK, now }).await.unwrap().unwrap().entries
+async fn take_at(engine: &Store, now: Millis) -> Vec<Handed> {
+    engine.claim_entries(&feed(), &group(), ASK, now).await.unwrap().unwrap().entries
 }
 
-async fn view(engine: &Engine) -> GroupView {
-    engine.run(ReadGroup { feed: feed(), group: group(), now: NOW }).await.unwrap().unwrap()
+async fn view(engine: &Store) -> GroupView {
+    engine.read_group(&feed(), &group(), NOW).await.unwrap().unwrap()
 }
 
 fn cursors(entries: &[Handed]) -> Vec<Cursor> {
@@ -75,11 +70,8 @@ fn of_all() -> HookKey {
     key(HookScope::All)
 }
 
-async fn set(engine: &Engine, key: &HookKey) {
-    assert_eq!(
-        engine.run(SwapWebhook { key: key.clone(), was: None, to: Some(hook(NOW)), now: NOW }).await,
-        Ok(Swapped::Done)
-    );
+async fn set(engine: &Store, key: &HookKey) {
+    assert_eq!(engine.swap_webhook(key, None, Some(hook(NOW)), NOW).await, Ok(Swapped::Done));
 }
 
 fn job(key: &HookKey) -> Job {
@@ -87,20 +79,17 @@ fn job(key: &HookKey) -> Job {
 }
 
 /// The jobs whose time has come, each with its token.
-async fn claim(engine: &Engine, now: Millis) -> Vec<(Job, String)> {
-    let turn = engine.run(ClaimJobs { over: vec![], max: 10, lease_ms: 60_000, now }).await.unwrap();
+async fn claim(engine: &Store, now: Millis) -> Vec<(Job, String)> {
+    let turn = engine.claim_jobs(vec![], 10, 60_000, now).await.unwrap();
     turn.jobs.into_iter().map(|lease| (lease.job, lease.token)).collect()
 }
 
-async fn give_back(engine: &Engine, (job, token): (Job, String), next_in_ms: Option<u64>, now: Millis) {
-    engine
-        .run(ClaimJobs { over: vec![JobDone { job, token, next_in_ms }], max: 0, lease_ms: 60_000, now })
-        .await
-        .unwrap();
+async fn give_back(engine: &Store, (job, token): (Job, String), next_in_ms: Option<u64>, now: Millis) {
+    engine.claim_jobs(vec![JobDone { job, token, next_in_ms }], 0, 60_000, now).await.unwrap();
 }
 
-async fn open(engine: &Engine, job: &Job) -> Work {
-    engine.run(OpenJob { job: job.clone(), want: WANT, now: NOW }).await.unwrap().unwrap()
+async fn open(engine: &Store, job: &Job) -> Work {
+    engine.open_job(job, WANT, NOW).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -120,22 +109,15 @@ async fn a_ledger_that_lost_a_key_begins_anew_and_gives_no_number_out_twice() {
             run(&server, &["DEL", &format!("tc:{{room1}}:{lost}")]);
             let later = NOW.plus(1);
             let gifts = ["d", "e"].map(gift).to_vec();
-            engine.run(Publish { feed: feed(), gifts, now: later }).await.unwrap();
+            engine.publish(&feed(), gifts, later).await.unwrap();
             let after = take_at(&engine, later).await;
             assert_eq!(gifts_of(&after), ["d", "e"], "{lost} {grouped}");
             let numbers = cursors(&after);
             assert!(numbers[0] > Cursor(Cursor::first(NOW).0 + 2), "{lost} {grouped}: {numbers:?}");
             assert_eq!(numbers[1].0, numbers[0].0 + 1);
             assert!(seen.iter().all(|cursor| !numbers.contains(cursor)));
-            assert_eq!(
-                engine
-                    .run(AckEntries { feed: feed(), group: group(), cursors: seen.to_vec(), now: later })
-                    .await,
-                Ok(Some(0)),
-                "{lost}"
-            );
-            let stands =
-                engine.run(ReadGroup { feed: feed(), group: group(), now: later }).await.unwrap().unwrap();
+            assert_eq!(engine.ack_entries(&feed(), &group(), &seen, later).await, Ok(Some(0)), "{lost}");
+            let stands = engine.read_group(&feed(), &group(), later).await.unwrap().unwrap();
             assert_eq!((stands.pending, stands.lag), (2, 0), "{lost} {grouped}");
         }
     }
@@ -180,11 +162,8 @@ async fn webhooks_whose_place_was_evicted_begin_again() {
         let work = open(&engine, &turn.0).await;
         assert!(work.entries.iter().any(|entry| entry.gift.contains("\"b\"")), "{work:?}");
         // One that is deleted stays away.
-        assert_eq!(
-            engine.run(SwapWebhook { key: key.clone(), was: Some(1), to: None, now: NOW }).await,
-            Ok(Swapped::Done)
-        );
-        assert_eq!(engine.run(OpenJob { job: turn.0.clone(), want: WANT, now: NOW }).await, Ok(None));
+        assert_eq!(engine.swap_webhook(&key, Some(1), None, NOW).await, Ok(Swapped::Done));
+        assert_eq!(engine.open_job(&turn.0, WANT, NOW).await, Ok(None));
     }
 }
 
@@ -198,7 +177,7 @@ async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
         metrics: metrics.clone(),
         ..StoreOptions::new(server.url())
     };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     post(&engine, "a").await;
     assert_eq!(take_at(&engine, NOW).await.len(), 1, "a is pending");
     for n in 0..4 {
@@ -214,18 +193,8 @@ async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
     let rest = take_at(&engine, NOW).await;
     assert_eq!(gifts_of(&rest), ["lost 2", "b2", "b3", "b4", "b5", "b6"], "a was handed out");
     // What was cut cannot be acknowledged; the rest can, and then only the newest are kept.
-    assert_eq!(
-        engine
-            .run(AckEntries { feed: feed(), group: group(), cursors: vec![Cursor::first(NOW)], now: NOW })
-            .await,
-        Ok(Some(0))
-    );
-    assert_eq!(
-        engine
-            .run(AckEntries { feed: feed(), group: group(), cursors: cursors(&rest).to_vec(), now: NOW })
-            .await,
-        Ok(Some(6))
-    );
+    assert_eq!(engine.ack_entries(&feed(), &group(), &[Cursor::first(NOW)], NOW).await, Ok(Some(0)));
+    assert_eq!(engine.ack_entries(&feed(), &group(), &cursors(&rest), NOW).await, Ok(Some(6)));
     post(&engine, "c").await;
     let kept: u64 = redis::cmd("LLEN").arg("tc:{room1}:ledger").query(&mut server.connect()).unwrap();
     assert_eq!(kept, 3);
@@ -238,7 +207,7 @@ async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_re
     let metrics = Arc::new(tipcast::metrics::Metrics::default());
     let options =
         StoreOptions { store_clock: false, metrics: metrics.clone(), ..StoreOptions::new(server.url()) };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     post(&engine, "early").await;
     set(&engine, &of_feed()).await;
     let first = take_at(&engine, NOW).await;
@@ -246,10 +215,7 @@ async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_re
     for n in 0..40 {
         post(&engine, &format!("g{n}")).await;
     }
-    engine
-        .run(Publish { feed: feed(), gifts: (0..5).map(|n| gift(&format!("b{n}"))).collect(), now: NOW })
-        .await
-        .unwrap();
+    engine.publish(&feed(), (0..5).map(|n| gift(&format!("b{n}"))).collect(), NOW).await.unwrap();
     assert_eq!(view(&engine).await, GroupView { lag: 45, pending: 1, ..GroupView::default() });
     run(&server, &["DEL", "tc:{room1}:ledger"]);
     // What looks before the next gift comes finds nothing, takes nothing for done with, and can still acknowledge.
@@ -258,12 +224,7 @@ async fn a_ledger_that_redis_let_go_of_is_counted_by_its_true_number_for_each_re
     assert!(open(&engine, &job).await.entries.is_empty());
     give_back(&engine, (job, token), Some(0), NOW).await;
     assert_eq!(view(&engine).await, GroupView { lag: 45, pending: 1, ..GroupView::default() });
-    assert_eq!(
-        engine
-            .run(AckEntries { feed: feed(), group: group(), cursors: cursors(&first).to_vec(), now: NOW })
-            .await,
-        Ok(Some(1))
-    );
+    assert_eq!(engine.ack_entries(&feed(), &group(), &cursors(&first), NOW).await, Ok(Some(1)));
     assert_eq!(metrics.report_lost.get(), 0);
     post(&engine, "after").await;
     assert_eq!(view(&engine).await, GroupView { lag: 1, lost: 45, ..GroupView::default() });
@@ -282,7 +243,7 @@ async fn an_idle_feed_expires_and_its_ledger_does_not() {
     let server = RedisServer::start();
     let options =
         StoreOptions { store_clock: false, feed_idle_ttl_ms: 50, ..StoreOptions::new(server.url()) };
-    let engine = Engine::redis(options).await.unwrap();
+    let engine = Store::redis(options).await.unwrap();
     post(&engine, "a").await;
     let since = Instant::now();
     while keys(&server).contains(&"tc:{room1}:meta".to_owned()) {
@@ -309,20 +270,11 @@ async fn an_entry_that_one_node_takes_is_a_job_for_another() {
     let work = open(&b, &taken.0).await;
     assert_eq!((work.entries.len(), work.backlog, &*work.progress), (1, 1, ""));
     let save = Save { progress: "one".into(), through: Some(work.entries[0].cursor), ..Save::default() };
-    let after = b
-        .run(SaveJob { job: taken.0.clone(), save: save.clone(), want: WANT, now: NOW })
-        .await
-        .unwrap()
-        .unwrap();
+    let after = b.save_job(&taken.0, save.clone(), WANT, NOW).await.unwrap().unwrap();
     assert_eq!((after.backlog, &*after.progress), (0, "one"));
-    assert_eq!(
-        b.run(SaveJob { job: taken.0.clone(), save, want: WANT, now: NOW }).await,
-        Ok(None),
-        "it went on since"
-    );
+    assert_eq!(b.save_job(&taken.0, save, WANT, NOW).await, Ok(None), "it went on since");
     give_back(&b, taken, None, NOW.plus(500)).await;
-    let turn =
-        a.run(ClaimJobs { over: vec![], max: 10, lease_ms: 1_000, now: NOW.plus(9_000) }).await.unwrap();
+    let turn = a.claim_jobs(vec![], 10, 1_000, NOW.plus(9_000)).await.unwrap();
     assert_eq!((turn.jobs.len(), turn.waiting, turn.next_in_ms), (0, 0, None));
     post(&b, "y").await;
     assert_eq!(claim(&a, NOW.plus(9_000)).await.len(), 1);
@@ -342,10 +294,7 @@ async fn a_look_between_a_registration_and_its_entry_hides_nothing() {
     let turn = claim(&engine, NOW).await.pop().unwrap();
     assert_eq!(open(&engine, &turn.0).await.backlog, 0);
     give_back(&engine, turn, None, NOW).await;
-    assert_eq!(
-        engine.run(ClaimJobs { over: vec![], max: 0, lease_ms: 1_000, now: NOW }).await.unwrap().waiting,
-        0
-    );
+    assert_eq!(engine.claim_jobs(vec![], 0, 1_000, NOW).await.unwrap().waiting, 0);
     assert_ne!(reports_of(&server), idle, "a registration from before the look is worth nothing");
     post(&engine, "a").await;
     assert_eq!(claim(&engine, NOW.plus(500)).await.len(), 1);
@@ -362,18 +311,14 @@ async fn a_turn_between_a_registration_and_its_gift_leaves_the_feed_in_the_index
     // What a node does that is about to schedule a gift.
     run(&server, &["ZADD", "tc:{due:0}:feeds", &NOW.0.to_string(), "room1"]);
     run(&server, &["HSET", "tc:{due:0}:marks", "room1", &format!("7@{}", NOW.0)]);
-    let turn = engine.run(ClaimDue { over: vec![], max: 1, now: NOW }).await.unwrap().feeds.remove(0);
-    let next = engine.run(RunDue { feed: feed(), now: NOW }).await.unwrap().next;
+    let turn = engine.claim_due(vec![], 1, NOW).await.unwrap().feeds.remove(0);
+    let next = engine.run_due(&feed(), NOW).await.unwrap().next;
     let over = tipcast::engine::DueDone { feed: feed(), token: turn.token, next };
-    let after = engine.run(ClaimDue { over: vec![over], max: 1, now: NOW.plus(100) }).await.unwrap();
+    let after = engine.claim_due(vec![over], 1, NOW.plus(100)).await.unwrap();
     assert_eq!((after.waiting, after.next_in_ms), (1, Some(4_900)));
-    let turn =
-        engine.run(ClaimDue { over: vec![], max: 1, now: NOW.plus(5_000) }).await.unwrap().feeds.remove(0);
+    let turn = engine.claim_due(vec![], 1, NOW.plus(5_000)).await.unwrap().feeds.remove(0);
     let over = tipcast::engine::DueDone { feed: feed(), token: turn.token, next: None };
-    assert_eq!(
-        engine.run(ClaimDue { over: vec![over], max: 1, now: NOW.plus(5_000) }).await.unwrap().waiting,
-        0
-    );
+    assert_eq!(engine.claim_due(vec![over], 1, NOW.plus(5_000)).await.unwrap().waiting, 0);
 }
 
 #[tokio::test]
@@ -381,13 +326,10 @@ async fn a_webhook_of_all_feeds_that_one_node_makes_reads_what_another_takes() {
     let server = RedisServer::start();
     let (a, b) = (engine_on(&server).await, engine_on(&server).await);
     let early = NOW.plus(1);
-    b.run(Publish { feed: feed(), gifts: vec![gift("before")], now: NOW }).await.unwrap();
-    assert_eq!(
-        a.run(SwapWebhook { key: of_all(), was: None, to: Some(hook(early)), now: early }).await,
-        Ok(Swapped::Done)
-    );
+    b.publish(&feed(), vec![gift("before")], NOW).await.unwrap();
+    assert_eq!(a.swap_webhook(&of_all(), None, Some(hook(early)), early).await, Ok(Swapped::Done));
     // b does not know yet, and takes a gift.
-    b.run(Publish { feed: feed(), gifts: vec![gift("unknowing")], now: early }).await.unwrap();
+    b.publish(&feed(), vec![gift("unknowing")], early).await.unwrap();
     // Its loop learns of the webhook, and brings it to where it wrote lately.
     assert!(claim(&b, early).await.is_empty());
     let turn = claim(&a, early.plus(500)).await.pop().expect("what came since is to be sent");
@@ -395,31 +337,25 @@ async fn a_webhook_of_all_feeds_that_one_node_makes_reads_what_another_takes() {
     let work = open(&a, &turn.0).await;
     assert!(work.backlog == 1 && work.entries[0].gift.contains("unknowing"), "{work:?}");
     let done = Save { through: Some(work.entries[0].cursor), ..Save::default() };
-    a.run(SaveJob { job: turn.0.clone(), save: done, want: WANT, now: early }).await.unwrap().unwrap();
+    a.save_job(&turn.0, done, WANT, early).await.unwrap().unwrap();
     give_back(&a, turn, None, early.plus(500)).await;
     // A feed that nobody wrote to before.
     let other: FeedId = "room2".parse().unwrap();
-    b.run(Publish { feed: other.clone(), gifts: vec![gift("x")], now: early }).await.unwrap();
+    b.publish(&other, vec![gift("x")], early).await.unwrap();
     assert_eq!(
         claim(&b, early.plus(500)).await.pop().unwrap().0,
         Job { feed: other, reader: of_all().reader() }
     );
     // One that goes is gone everywhere, with what it had.
-    assert_eq!(
-        a.run(SwapWebhook { key: of_all(), was: Some(1), to: None, now: early }).await,
-        Ok(Swapped::Done)
-    );
+    assert_eq!(a.swap_webhook(&of_all(), Some(1), None, early).await, Ok(Swapped::Done));
     assert!(claim(&b, early).await.is_empty());
-    b.run(Publish { feed: feed(), gifts: vec![gift("after")], now: early }).await.unwrap();
-    assert_eq!(b.run(OpenJob { job: job(&of_all()), want: WANT, now: early }).await, Ok(None));
-    assert_eq!(b.run(ListWebhooks).await, Ok(vec![]));
+    b.publish(&feed(), vec![gift("after")], early).await.unwrap();
+    assert_eq!(b.open_job(&job(&of_all()), WANT, early).await, Ok(None));
+    assert_eq!(b.list_webhooks().await, Ok(vec![]));
     // Made again under the same name it begins again.
     let late = NOW.plus(9);
-    assert_eq!(
-        b.run(SwapWebhook { key: of_all(), was: None, to: Some(hook(late)), now: late }).await,
-        Ok(Swapped::Done)
-    );
-    b.run(Publish { feed: feed(), gifts: vec![gift("again")], now: late }).await.unwrap();
+    assert_eq!(b.swap_webhook(&of_all(), None, Some(hook(late)), late).await, Ok(Swapped::Done));
+    b.publish(&feed(), vec![gift("again")], late).await.unwrap();
     assert_eq!(open(&b, &job(&of_all())).await.backlog, 1);
 }
 
@@ -437,67 +373,25 @@ async fn dead_letters_of_a_webhook_are_listed_and_sent_again_first() {
         let first = work.entries[0].cursor;
         let death = Death { cursor: first, attempts: 2, reason: "422\nno".into() };
         let save = Save { through: Some(first), dead: vec![death], ..Save::default() };
-        assert_eq!(
-            engine
-                .run(SaveJob { job: turn.0.clone(), save, want: WANT, now: NOW })
-                .await
-                .unwrap()
-                .unwrap()
-                .backlog,
-            1
-        );
+        assert_eq!(engine.save_job(&turn.0, save, WANT, NOW).await.unwrap().unwrap().backlog, 1);
         let reader = key.reader();
-        let letters = engine
-            .run(ListDeadLetters { feed: feed(), reader: reader.clone(), skip: 0, max: 100_000 })
-            .await
-            .unwrap();
+        let letters = engine.list_dead_letters(&feed(), &reader, 0, 100_000).await.unwrap();
         assert_eq!((letters[0].attempts, &*letters[0].reason, letters[0].died_at), (2, "422 no", NOW));
         assert_eq!(letters[0].entry, work.entries[0]);
-        let listed = engine.run(ListDeadLetterFeeds { hook: key.name.clone() }).await.unwrap();
+        let listed = engine.list_dead_letter_feeds(&key.name).await.unwrap();
         assert_eq!(listed.len(), usize::from(key.scope == HookScope::All));
         let save = Save { through: Some(work.entries[1].cursor), ..Save::default() };
-        engine.run(SaveJob { job: turn.0.clone(), save, want: WANT, now: NOW }).await.unwrap().unwrap();
+        engine.save_job(&turn.0, save, WANT, NOW).await.unwrap().unwrap();
         give_back(&engine, turn, None, NOW).await;
         let only = Replay::Only(vec![Cursor(1), first, first]);
-        assert_eq!(
-            engine
-                .run(ReplayDeadLetters {
-                    feed: feed(),
-                    reader: reader.clone(),
-                    which: only.clone(),
-                    now: NOW
-                })
-                .await,
-            Ok(1)
-        );
-        assert_eq!(
-            engine
-                .run(ReplayDeadLetters {
-                    feed: feed(),
-                    reader: reader.clone(),
-                    which: Replay::All.clone(),
-                    now: NOW
-                })
-                .await,
-            Ok(0)
-        );
+        assert_eq!(engine.replay_dead_letters(&feed(), &reader, &only, NOW).await, Ok(1));
+        assert_eq!(engine.replay_dead_letters(&feed(), &reader, &Replay::All, NOW).await, Ok(0));
         let turn = claim(&engine, NOW).await.pop().expect("it is a job at once");
         let work = open(&engine, &turn.0).await;
         assert_eq!((work.backlog, work.again.len(), work.again[0].cursor), (0, 1, first));
         let save = Save { again: vec![first], ..Save::default() };
-        assert!(
-            engine
-                .run(SaveJob { job: turn.0.clone(), save, want: WANT, now: NOW })
-                .await
-                .unwrap()
-                .unwrap()
-                .again
-                .is_empty()
-        );
-        assert_eq!(
-            engine.run(ListDeadLetters { feed: feed(), reader: reader.clone(), skip: 0, max: 100_000 }).await,
-            Ok(vec![])
-        );
+        assert!(engine.save_job(&turn.0, save, WANT, NOW).await.unwrap().unwrap().again.is_empty());
+        assert_eq!(engine.list_dead_letters(&feed(), &reader, 0, 100_000).await, Ok(vec![]));
     }
 }
 
@@ -506,24 +400,20 @@ async fn what_is_new_in_the_ledger_alone_wakes_a_subscription() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
     let patch = PolicyPatch { dedup: Some(tipcast::domain::Dedup::Drop), ..PolicyPatch::default() };
-    engine.run(SetPolicy { feed: feed(), change: PolicyChange::Merge(patch), now: NOW }).await.unwrap();
+    engine.set_policy(&feed(), &PolicyChange::Merge(patch), NOW).await.unwrap();
     let again = |id: &str| {
         gift_of(json!({"id": id, "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"}}))
     };
-    engine.run(Publish { feed: feed(), gifts: vec![again("a")], now: NOW }).await.unwrap();
+    engine.publish(&feed(), vec![again("a")], NOW).await.unwrap();
     let entries = take_at(&engine, NOW).await;
-    let mut subscription = engine.run(Subscribe { feed: feed() }).await.unwrap();
+    let mut subscription = engine.subscribe(&feed()).await.unwrap();
     // Not shown, because of the lock.
-    let outcome =
-        engine.run(Publish { feed: feed(), gifts: vec![again("b")], now: NOW }).await.unwrap().remove(0);
+    let outcome = engine.publish(&feed(), vec![again("b")], NOW).await.unwrap().remove(0);
     assert_eq!(new(outcome).status, Status::Suppressed);
     let quiet = |notice: Notice| matches!(notice, Notice::Changes(changes) if changes.is_empty());
     assert!(quiet(next(&mut subscription).await));
     let twice = cursors(&entries).repeat(2);
-    assert_eq!(
-        engine.run(NackEntries { feed: feed(), group: group(), cursors: twice.to_vec(), now: NOW }).await,
-        Ok(Some(1))
-    );
+    assert_eq!(engine.nack_entries(&feed(), &group(), &twice, NOW).await, Ok(Some(1)));
     assert!(quiet(next(&mut subscription).await));
     let both = take_at(&engine, NOW.plus(1_000)).await;
     assert_eq!(both.iter().map(|it| it.attempt).collect::<Vec<_>>(), [2, 1]);
@@ -539,11 +429,11 @@ async fn a_sale_is_an_entry_and_wakes_webhooks_of_all_feeds() {
     let spec: serde_json::Value = json!({"total": 2, "per_user": 1, "gift": {"id": "r", "name": "Rocket"}});
     let raw = RawValue::from_string(spec.to_string()).unwrap();
     let spec = DropSpec::parse(&raw).unwrap();
-    engine.run(DefineDrop { feed: feed(), drop: drop.clone(), spec, now: NOW }).await.unwrap();
+    engine.define_drop(&feed(), &drop, &spec, NOW).await.unwrap();
     let claimed = json!({"id": "c-1", "user": {"id": "u", "name": "U"}, "pay": "now"});
     let raw = RawValue::from_string(claimed.to_string()).unwrap();
     let claimed = tipcast::domain::Claim::parse(&raw, None).unwrap();
-    engine.run(ClaimDrop { feed: feed(), drop: drop.clone(), claim: claimed, now: NOW }).await.unwrap();
+    engine.claim_drop(&feed(), &drop, claimed, NOW).await.unwrap();
     let turn = claim(&engine, NOW.plus(500)).await.pop().unwrap();
     let work = open(&engine, &turn.0).await;
     assert_eq!(work.entries[0].status, tipcast::domain::EntryStatus::Sold);
@@ -559,9 +449,9 @@ async fn a_flushed_store_has_no_groups_and_no_webhooks_and_takes_new_ones() {
     post(&engine, "a").await;
     take_at(&engine, NOW).await;
     run(&server, &["FLUSHALL"]);
-    assert_eq!(engine.run(ReadGroup { feed: feed(), group: group(), now: NOW }).await, Ok(None));
-    assert_eq!(engine.run(ListWebhooks).await, Ok(vec![]));
-    assert_eq!(engine.run(ListReaders { feed: None }).await, Ok(vec![]));
+    assert_eq!(engine.read_group(&feed(), &group(), NOW).await, Ok(None));
+    assert_eq!(engine.list_webhooks().await, Ok(vec![]));
+    assert_eq!(engine.list_readers(None).await, Ok(vec![]));
     assert!(claim(&engine, NOW.plus(1_000)).await.is_empty());
     post(&engine, "b").await;
     let entries = take_at(&engine, NOW).await;
@@ -579,14 +469,8 @@ async fn a_key_of_another_type_refuses_before_anything_is_written() {
         let engine = engine_on(&server).await;
         run(&server, &[how, &format!("tc:{{room1}}:{key}"), "x"]);
         let before = dump(&server);
-        assert!(
-            engine.run(Publish { feed: feed(), gifts: vec![gift("a")], now: NOW }).await.is_err(),
-            "{key}"
-        );
-        assert!(
-            engine.run(ClaimEntries { feed: feed(), group: group(), ask: ASK, now: NOW }).await.is_err(),
-            "{key}"
-        );
+        assert!(engine.publish(&feed(), vec![gift("a")], NOW).await.is_err(), "{key}");
+        assert!(engine.claim_entries(&feed(), &group(), ASK, NOW).await.is_err(), "{key}");
         let mut after = dump(&server);
         after.retain(|(name, _)| name != "tc:{reports}:groups");
         assert_eq!(after, before, "{key}");
@@ -597,10 +481,7 @@ async fn a_key_of_another_type_refuses_before_anything_is_written() {
         post(&engine, "a").await;
         run(&server, &["SET", &format!("tc:{{room1}}:{key}:g:bookkeeper"), "x"]);
         let before = dump(&server);
-        assert!(
-            engine.run(ClaimEntries { feed: feed(), group: group(), ask: ASK, now: NOW }).await.is_err(),
-            "{key}"
-        );
+        assert!(engine.claim_entries(&feed(), &group(), ASK, NOW).await.is_err(), "{key}");
         assert_eq!(dump(&server), before, "{key}");
     }
 }
@@ -612,33 +493,18 @@ async fn one_reader_too_many_is_not_let_in_and_not_listed() {
     set(&engine, &of_feed()).await;
     for n in 1..tipcast::engine::READERS_MAX {
         let name: tipcast::domain::GroupId = format!("g{n}").parse().unwrap();
-        assert!(
-            engine
-                .run(ClaimEntries { feed: feed(), group: name.clone(), ask: ASK, now: NOW })
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert!(engine.claim_entries(&feed(), &name, ASK, NOW).await.unwrap().is_some());
     }
-    assert_eq!(engine.run(ClaimEntries { feed: feed(), group: group(), ask: ASK, now: NOW }).await, Ok(None));
+    assert_eq!(engine.claim_entries(&feed(), &group(), ASK, NOW).await, Ok(None));
     let other = HookKey { name: "other".parse().unwrap(), ..of_feed() };
-    assert_eq!(
-        engine.run(SwapWebhook { key: other.clone(), was: None, to: Some(hook(NOW)), now: NOW }).await,
-        Ok(Swapped::Full)
-    );
-    assert_eq!(engine.run(ListReaders { feed: None }).await.unwrap().len(), 63);
-    assert_eq!(engine.run(ListReaders { feed: Some(feed().clone()) }).await.unwrap().len(), 64);
+    assert_eq!(engine.swap_webhook(&other, None, Some(hook(NOW)), NOW).await, Ok(Swapped::Full));
+    assert_eq!(engine.list_readers(None).await.unwrap().len(), 63);
+    assert_eq!(engine.list_readers(Some(&feed())).await.unwrap().len(), 64);
     let first: GroupId = "g1".parse().unwrap();
-    assert_eq!(engine.run(DeleteGroup { feed: feed(), group: first.clone() }).await, Ok(true));
-    assert_eq!(engine.run(DeleteGroup { feed: feed(), group: first.clone() }).await, Ok(false));
-    assert!(
-        engine
-            .run(ClaimEntries { feed: feed(), group: group(), ask: ASK, now: NOW })
-            .await
-            .unwrap()
-            .is_some()
-    );
-    assert!(!engine.run(ListReaders { feed: None }).await.unwrap().contains(&(feed(), Reader::Group(first))));
+    assert_eq!(engine.delete_group(&feed(), &first).await, Ok(true));
+    assert_eq!(engine.delete_group(&feed(), &first).await, Ok(false));
+    assert!(engine.claim_entries(&feed(), &group(), ASK, NOW).await.unwrap().is_some());
+    assert!(!engine.list_readers(None).await.unwrap().contains(&(feed(), Reader::Group(first))));
 }
 
 #[tokio::test]
@@ -657,33 +523,17 @@ async fn an_entry_handed_out_too_often_is_dead_and_comes_back_when_it_is_replaye
     }
     assert_eq!(take_at(&engine, now).await, []);
     let reader = Reader::Group(group());
-    let letters = engine
-        .run(ListDeadLetters { feed: feed(), reader: reader.clone(), skip: 0, max: 100_000 })
-        .await
-        .unwrap();
+    let letters = engine.list_dead_letters(&feed(), &reader, 0, 100_000).await.unwrap();
     let ids: Vec<_> = letters.iter().map(|letter| &letter.entry.gift[..10]).collect();
     assert_eq!(ids, ["a", "b", "c"].map(|id| format!("{{\"id\":\"{id}\",")), "the ledger has their entries");
     // Trimming does not touch what is sent again.
     for id in ["d", "e", "f", "g"] {
         post(&engine, id).await;
     }
-    assert_eq!(
-        engine
-            .run(ReplayDeadLetters { feed: feed(), reader: reader.clone(), which: Replay::All.clone(), now })
-            .await,
-        Ok(3)
-    );
+    assert_eq!(engine.replay_dead_letters(&feed(), &reader, &Replay::All, now).await, Ok(3));
     let entries = take_at(&engine, now).await;
     assert_eq!(gifts_of(&entries), ["a", "b", "c", "d", "e", "f", "g"]);
     assert!(entries.iter().all(|it| it.attempt == 1));
-    assert_eq!(
-        engine
-            .run(AckEntries { feed: feed(), group: group(), cursors: cursors(&entries).to_vec(), now })
-            .await,
-        Ok(Some(7))
-    );
-    assert_eq!(
-        engine.run(ReadGroup { feed: feed(), group: group(), now }).await,
-        Ok(Some(GroupView::default()))
-    );
+    assert_eq!(engine.ack_entries(&feed(), &group(), &cursors(&entries), now).await, Ok(Some(7)));
+    assert_eq!(engine.read_group(&feed(), &group(), now).await, Ok(Some(GroupView::default())));
 }

@@ -1,12 +1,12 @@
 //! Blocks of all feeds that take rows back, where nobody keeps a list of feeds.
 
 use tipcast::domain::{Block, BlockScope};
-use tipcast::engine::{BeginWalk, BlockUser, ContinueWalk, Publish, ReadSnapshot, UnblockUser, Walk};
+use tipcast::engine::Walk;
 
 use super::*;
 use crate::support::case::Case;
 use crate::support::gifts::gift as spec;
-use crate::support::stores::{Corner, Store};
+use crate::support::stores::{Corner, Storage};
 
 const BAD: &str = "b\"a\nd";
 
@@ -15,14 +15,7 @@ async fn feeds_with_rows(t: &Case, feeds: usize) -> Vec<FeedId> {
     let feeds: Vec<FeedId> = (0..feeds).map(|n| format!("{}-{n}", t.feed).parse().unwrap()).collect();
     for feed in &feeds {
         let gifts = [spec("a").by(BAD), spec("b").by("good")];
-        t.engine
-            .run(Publish {
-                feed: feed.clone(),
-                gifts: gifts.iter().map(|gift| gift.parse()).collect(),
-                now: t.now,
-            })
-            .await
-            .unwrap();
+        t.engine.publish(feed, gifts.iter().map(|gift| gift.parse()).collect(), t.now).await.unwrap();
     }
     feeds
 }
@@ -31,7 +24,7 @@ async fn feeds_with_rows(t: &Case, feeds: usize) -> Vec<FeedId> {
 async fn rows_of(t: &Case, feeds: &[FeedId]) -> (usize, usize) {
     let (mut bad, mut good) = (0, 0);
     for feed in feeds {
-        for row in t.engine.run(ReadSnapshot { feed: feed.clone(), now: t.now }).await.unwrap().rows {
+        for row in t.engine.read_snapshot(feed, t.now).await.unwrap().rows {
             match row.user.contains("good") {
                 true => good += 1,
                 false => bad += 1,
@@ -51,11 +44,11 @@ fn fill(server: &RedisServer) {
 }
 
 /// Walks on until it is over; what it did in all.
-async fn walk_to_the_end(t: &Case, engine: &Engine, node: &str) -> Walk {
+async fn walk_to_the_end(t: &Case, engine: &Store, node: &str) -> Walk {
     let (mut all, since) = (Walk::default(), Instant::now());
     while !all.is_over {
         assert!(since.elapsed() < PATIENCE, "{all:?}");
-        match engine.run(ContinueWalk { node: node.to_string(), now: t.now }).await {
+        match engine.continue_walk(node, t.now).await {
             Ok(step) => {
                 all.feeds += step.feeds;
                 all.rows += step.rows;
@@ -72,40 +65,30 @@ async fn walk_to_the_end(t: &Case, engine: &Engine, node: &str) -> Walk {
 async fn rows_of_a_blocked_user_leave_every_feed_and_another_node_goes_on_when_one_dies() {
     let server = Arc::new(RedisServer::start());
     let corner = Corner::of(server.clone());
-    let mut t = Case::on(Store::Redis(corner.clone())).await;
+    let mut t = Case::on(Storage::Redis(corner.clone())).await;
     let feeds = feeds_with_rows(&t, 60).await;
     let damaged: FeedId = "damaged".parse().unwrap();
-    t.engine
-        .run(Publish { feed: damaged.clone(), gifts: vec![spec("a").by(BAD).parse()], now: t.now })
-        .await
-        .unwrap();
+    t.engine.publish(&damaged, vec![spec("a").by(BAD).parse()], t.now).await.unwrap();
     server.run(&["SET", &format!("{}{{damaged}}:meta", corner.prefix), "junk"]);
     fill(&server);
-    assert!(t.engine.run(BeginWalk { user: BAD.to_string(), now: t.now }).await.unwrap());
+    t.engine.begin_walk(BAD, t.now).await.unwrap();
     assert_eq!(
-        t.engine.run(ContinueWalk { node: "a".into(), now: t.now }).await.unwrap(),
+        t.engine.continue_walk("a", t.now).await.unwrap(),
         Walk::default(),
         "nodes have to know of the block first"
     );
     t.pass(2_000);
-    let step = t.engine.run(ContinueWalk { node: "a".into(), now: t.now }).await.unwrap();
+    let step = t.engine.continue_walk("a", t.now).await.unwrap();
     assert!(step.user.as_deref() == Some(BAD) && !step.is_over && step.feeds < 61, "{step:?}");
-    let other = t.store.open().await;
-    assert_eq!(
-        other.run(ContinueWalk { node: "b".into(), now: t.now }).await.unwrap(),
-        Walk::default(),
-        "one node at a time"
-    );
+    let other = t.store.open_store().await;
+    assert_eq!(other.continue_walk("b", t.now).await.unwrap(), Walk::default(), "one node at a time");
     // The first one says nothing any more.
     t.pass(16_000);
     let rest = walk_to_the_end(&t, &other, "b").await;
     assert!(rest.feeds < 61, "it went on where the other one was: {rest:?}");
     assert_eq!((step.rows + rest.rows, rows_of(&t, &feeds).await), (60, (0, 60)));
-    for (node, engine) in [("a", &t.engine), ("b", &other)] {
-        assert_eq!(
-            engine.run(ContinueWalk { node: node.to_string(), now: t.now }).await.unwrap(),
-            Walk::default()
-        );
+    for (node, engine) in [("a", t.engine.store()), ("b", &other)] {
+        assert_eq!(engine.continue_walk(node, t.now).await.unwrap(), Walk::default());
     }
     assert_eq!(
         server.run(&["EXISTS", &format!("{}{{blocks}}:walks", corner.prefix)]),
@@ -118,14 +101,14 @@ async fn rows_of_a_blocked_user_leave_every_feed_and_another_node_goes_on_when_o
 async fn a_walk_over_a_redis_that_was_restarted_looks_at_all_of_it_again() {
     let mut server = RedisServer::durable();
     let engine = engine_on(&server).await;
-    let t = Case::with(Store::Redis(Corner::new()), engine.clone(), "walked".parse().unwrap()).await;
+    let t = Case::with(Storage::Redis(Corner::new()), engine.clone(), "walked".parse().unwrap()).await;
     let feeds = feeds_with_rows(&t, 30).await;
     fill(&server);
-    engine.run(BeginWalk { user: BAD.to_string(), now: t.now }).await.unwrap();
+    engine.begin_walk(BAD, t.now).await.unwrap();
     let later = t.now.plus(2_000);
-    assert!(!engine.run(ContinueWalk { node: "a".into(), now: later }).await.unwrap().is_over);
+    assert!(!engine.continue_walk("a", later).await.unwrap().is_over);
     server.kill();
-    assert!(engine.run(ContinueWalk { node: "a".into(), now: later }).await.is_err());
+    assert!(engine.continue_walk("a", later).await.is_err());
     server.start_again();
     heals(&engine, "again").await;
     let mut t = t;
@@ -137,56 +120,50 @@ async fn a_walk_over_a_redis_that_was_restarted_looks_at_all_of_it_again() {
 
 #[tokio::test]
 async fn a_block_that_is_taken_back_ends_its_walk() {
-    let mut t = Case::on(Store::redis()).await;
+    let mut t = Case::on(Storage::redis()).await;
     let feeds = feeds_with_rows(&t, 2).await;
     let block = Block { user: BAD.to_owned(), at: t.now, until: None };
-    t.engine.run(BlockUser { scope: BlockScope::All.clone(), block }).await.unwrap();
-    assert!(t.engine.run(BeginWalk { user: BAD.to_string(), now: t.now }).await.unwrap());
-    assert!(
-        t.engine
-            .run(UnblockUser { scope: BlockScope::All.clone(), user: BAD.to_string(), now: t.now })
-            .await
-            .unwrap()
-    );
+    t.engine.block_user(&BlockScope::All, &block).await.unwrap();
+    t.engine.begin_walk(BAD, t.now).await.unwrap();
+    assert!(t.engine.unblock_user(&BlockScope::All, BAD, t.now).await.unwrap());
     t.pass(60_000);
-    assert_eq!(t.engine.run(ContinueWalk { node: "a".into(), now: t.now }).await.unwrap(), Walk::default());
+    assert_eq!(t.engine.continue_walk("a", t.now).await.unwrap(), Walk::default());
     assert_eq!(rows_of(&t, &feeds).await, (2, 2));
 }
 
 #[tokio::test]
 async fn a_walk_that_comes_no_further_holds_up_no_other() {
     let server = Arc::new(RedisServer::start());
-    let mut t = Case::on(Store::Redis(Corner::of(server.clone()))).await;
+    let mut t = Case::on(Storage::Redis(Corner::of(server.clone()))).await;
     let feeds = feeds_with_rows(&t, 3).await;
-    t.engine.run(BeginWalk { user: "first".into(), now: t.now }).await.unwrap();
+    t.engine.begin_walk("first", t.now).await.unwrap();
     t.pass(10);
-    t.engine.run(BeginWalk { user: BAD.to_string(), now: t.now }).await.unwrap();
+    t.engine.begin_walk(BAD, t.now).await.unwrap();
     t.pass(2_000);
     // As it is for a user of before, who may not do this.
     server.run(&["ACL", "SETUSER", "default", "-scan"]);
     for _ in 0..2 {
         t.pass(100);
-        let error =
-            t.engine.run(ContinueWalk { node: "a".into(), now: t.now }).await.unwrap_err().to_string();
+        let error = t.engine.continue_walk("a", t.now).await.unwrap_err().to_string();
         assert!(error.contains("ACL line"), "{error}");
     }
     server.run(&["ACL", "SETUSER", "default", "+scan"]);
     assert_eq!(
-        t.engine.run(ContinueWalk { node: "a".into(), now: t.now }).await.unwrap().user.as_deref(),
+        t.engine.continue_walk("a", t.now).await.unwrap().user.as_deref(),
         Some(BAD),
         "it was the second"
     );
-    walk_to_the_end(&t, &t.engine, "a").await;
+    walk_to_the_end(&t, t.engine.store(), "a").await;
     assert_eq!(rows_of(&t, &feeds).await, (0, 3));
 }
 
 #[tokio::test]
 async fn every_shard_of_a_cluster_is_walked_through() {
-    let mut t = Case::on(Store::cluster()).await;
+    let mut t = Case::on(Storage::cluster()).await;
     let feeds = feeds_with_rows(&t, 40).await;
-    assert!(t.engine.run(BeginWalk { user: BAD.to_string(), now: t.now }).await.unwrap());
+    t.engine.begin_walk(BAD, t.now).await.unwrap();
     t.pass(2_000);
-    let all = walk_to_the_end(&t, &t.engine, "a").await;
+    let all = walk_to_the_end(&t, t.engine.store(), "a").await;
     assert!(all.feeds >= 40 && all.rows == 40, "{all:?}");
     assert_eq!(rows_of(&t, &feeds).await, (0, 40));
 }

@@ -9,7 +9,7 @@ use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
-use crate::support::stores::{Corner, Store};
+use crate::support::stores::{Corner, Storage};
 
 /// Gifts in the folder: enough that a move lasts a while.
 const GIFTS: usize = 128 * 200;
@@ -26,8 +26,8 @@ async fn a_move_that_is_killed_goes_on_with_resume_and_no_gateway_begins_on_a_ha
     }
     stop(gateway);
 
-    let target = Target::of(Store::redis());
-    let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
+    let target = Target::of(Storage::redis());
+    let Storage::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
     let mut connection = server.connect();
     let mut keys = || -> usize {
         let pattern = format!("{prefix}*");
@@ -70,11 +70,11 @@ async fn what_was_interrupted_goes_on_with_the_same_folder_alone() {
         gateway.give("show", &gift("g")).await;
         stop(gateway);
     }
-    let target = Target::of(Store::redis());
+    let target = Target::of(Storage::redis());
     let (code, said) = target.take(folder_of(&backing), &["--resume"]);
     assert!(code == Some(1) && said.contains("no interrupted move"), "{said}");
     // As a run leaves it that was killed when it had begun.
-    let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
+    let Storage::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
     let (form, state) = (format!("{prefix}{{probe}}:form"), format!("{prefix}{{move}}:state"));
     server.run(&["SET", &form, "moving"]);
     server.run(&["HSET", &state, "folder", "other 1", "at", "1800000000000", "life", "abcde"]);

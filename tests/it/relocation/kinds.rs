@@ -11,7 +11,7 @@ use crate::support::case::PATIENCE;
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::process::Process;
 use crate::support::receiver::{Delivery, OK, Receiver, Reply, SECRET};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 use crate::support::watcher::Watcher;
 
 /// Gifts that come before the move, and once more behind it.
@@ -78,7 +78,7 @@ async fn seen(api: &Api) -> Vec<(String, Value)> {
     all
 }
 
-async fn everything_goes_on(store: Store) {
+async fn everything_goes_on(store: Storage) {
     let (backing, receiver) = (Backing::folder(), Receiver::start().await);
     // It takes nothing before the move.
     // It comes again soon, however slow the move is.
@@ -234,10 +234,10 @@ async fn until(what: &str, done: impl AsyncFn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_folder_has_goes_on_in_redis() {
-    everything_goes_on(Store::redis()).await;
+    everything_goes_on(Storage::redis()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_folder_has_goes_on_in_a_cluster() {
-    everything_goes_on(Store::cluster()).await;
+    everything_goes_on(Storage::cluster()).await;
 }

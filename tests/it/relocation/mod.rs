@@ -8,22 +8,22 @@ use std::path::Path;
 
 use crate::support::app::Backing;
 use crate::support::process::Process;
-use crate::support::stores::{Corner, Store};
+use crate::support::stores::{Corner, Storage};
 
 /// Where somebody moves to: the URL, and what keys begin with.
 struct Target {
     url: String,
     prefix: String,
     /// Kept for as long as it is used.
-    store: Store,
+    store: Storage,
 }
 
 impl Target {
-    fn of(store: Store) -> Target {
+    fn of(store: Storage) -> Target {
         let (url, prefix) = match &store {
-            Store::Redis(Corner { server, prefix }) => (server.url(), prefix.clone()),
-            Store::Cluster(cluster, prefix) => (cluster.url(), prefix.clone()),
-            Store::Model(_) | Store::Embedded(_) => panic!("nobody moves there"),
+            Storage::Redis(Corner { server, prefix }) => (server.url(), prefix.clone()),
+            Storage::Cluster(cluster, prefix) => (cluster.url(), prefix.clone()),
+            Storage::Model(_) | Storage::Embedded(_) => panic!("nobody moves there"),
         };
         Target { url, prefix, store }
     }
@@ -54,7 +54,7 @@ impl Target {
 }
 
 /// Moves a folder, and gives the store that has it then.
-pub fn moved(dir: &Path, store: Store) -> Store {
+pub fn moved(dir: &Path, store: Storage) -> Storage {
     let target = Target::of(store);
     let (code, said) = target.take(dir, &[]);
     assert!(code == Some(0) && said.contains("moved "), "{said}");

@@ -8,7 +8,7 @@ use crate::support::app::Backing;
 use crate::support::damage::hurt;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
-use crate::support::stores::{Corner, Store};
+use crate::support::stores::{Corner, Storage};
 
 /// The folder's files, but those that SQLite makes for readers.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -24,7 +24,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 async fn a_move_that_is_refused_says_what_to_do_and_changes_nothing() {
     let backing = Backing::folder();
     let dir = folder_of(&backing);
-    let target = Target::of(Store::redis());
+    let target = Target::of(Storage::redis());
     let (code, said) = target.take(dir, &[]);
     assert!(code == Some(1) && said.contains("is not there"), "{said}");
     let mut gateway = Process::on(&backing);
@@ -44,7 +44,7 @@ async fn a_move_that_is_refused_says_what_to_do_and_changes_nothing() {
     let (status, said) = Process::run(&words);
     assert!(status.code() == Some(1) && said.contains("127.0.0.1:1") && said.contains("--resume"), "{said}");
 
-    let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
+    let Storage::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
     let foreign = format!("{prefix}{{show}}:list");
     server.run(&["SET", &foreign, "x"]);
     let (code, said) = target.take(dir, &[]);
@@ -68,7 +68,7 @@ async fn a_damaged_folder_is_not_moved_before_it_is_recovered() {
     gateway.give("other", &gift("g")).await;
     drop(gateway);
     hurt(folder_of(&backing), "show", "list");
-    let target = Target::of(Store::redis());
+    let target = Target::of(Storage::redis());
     let (code, said) = target.take(folder_of(&backing), &[]);
     assert!(code == Some(1) && said.contains("store recover") && said.contains("feed show"), "{said}");
 }
@@ -81,8 +81,8 @@ async fn somebody_else_who_writes_there_meanwhile_is_found_out() {
         gateway.give("show", &gift(&format!("g{n}"))).await;
     }
     stop(gateway);
-    let target = Target::of(Store::redis());
-    let Store::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
+    let target = Target::of(Storage::redis());
+    let Storage::Redis(Corner { server, prefix }) = &target.store else { unreachable!() };
     // As a run leaves it that was killed when all was written.
     let mark = format!("{prefix}{{probe}}:form");
     server.run(&["SET", &mark, "moving"]);

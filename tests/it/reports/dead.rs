@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tipcast::domain::{Delivery, Hook, HookKey, HookScope, HookSpec, Job, Millis, json::syntax};
 use tipcast::domain::{FeedId, Gift};
-use tipcast::engine::{Death, OpenJob, Publish, Save, SaveJob, SwapWebhook, Swapped, Want};
+use tipcast::engine::{Death, Save, Swapped, Want};
 
 use super::{NOWHERE, SECRET, all, cursors, engine_on};
 use crate::support::TestApp;
@@ -93,20 +93,17 @@ pub(super) async fn with_dead_of(scope: HookScope, feeds: &[&str]) -> Backing {
         headers: [].into(),
     };
     let hook = Hook::new(spec, Millis::now());
-    assert_eq!(
-        engine.run(SwapWebhook { key: key.clone(), was: None, to: Some(hook), now: Millis::now() }).await,
-        Ok(Swapped::Done)
-    );
+    assert_eq!(engine.swap_webhook(&key, None, Some(hook), Millis::now()).await, Ok(Swapped::Done));
     for feed in feeds {
         let name: FeedId = feed.parse().unwrap();
         for n in 1..=2 {
             let body = gift(&format!("{feed}-{n}")).json().to_string();
             let gift = Gift::parse(syntax(body.as_bytes()).unwrap(), None).unwrap();
-            engine.run(Publish { feed: name.clone(), gifts: vec![gift], now: Millis::now() }).await.unwrap();
+            engine.publish(&name, vec![gift], Millis::now()).await.unwrap();
         }
         let job = Job { feed: name, reader: key.reader() };
         let want = Want { most: 10, batch_ms: 0 };
-        let work = engine.run(OpenJob { job: job.clone(), want, now: Millis::now() }).await.unwrap().unwrap();
+        let work = engine.open_job(&job, want, Millis::now()).await.unwrap().unwrap();
         assert_eq!(work.entries.len(), 2, "{work:?}");
         let dead = work.entries.iter().map(|entry| {
             let reason = "404 <b>Not Found</b>".to_owned();
@@ -118,11 +115,9 @@ pub(super) async fn with_dead_of(scope: HookScope, feeds: &[&str]) -> Backing {
             dead: dead.collect(),
             ..Save::default()
         };
-        assert!(
-            engine.run(SaveJob { job: job.clone(), save, want, now: Millis::now() }).await.unwrap().is_some()
-        );
+        assert!(engine.save_job(&job, save, want, Millis::now()).await.unwrap().is_some());
     }
-    engine.close().await.unwrap();
+    engine.close().await;
     backing
 }
 

@@ -9,7 +9,7 @@ mod webhooks;
 
 use serde_json::{Value, json};
 use tipcast::domain::Policy;
-use tipcast::engine::Engine;
+use tipcast::engine::Store;
 use tipcast::engine::store::StoreOptions;
 
 use crate::support::api::{Api, Said};
@@ -79,17 +79,17 @@ fn kind(said: &Said, status: u16) -> String {
 }
 
 /// An engine on a store that no gateway runs on just now.
-async fn engine_on(backing: &Backing) -> Engine {
+async fn engine_on(backing: &Backing) -> Store {
     let defaults = Policy::default();
     match backing {
         Backing::Folder(dir) => {
             let options = StoreOptions { defaults, ..StoreOptions::new("") };
-            Engine::embedded(options, dir.path().to_owned()).await.unwrap()
+            Store::embedded(options, dir.path().to_owned()).await.unwrap()
         }
         Backing::Redis(corner, url) => {
             let prefix = corner.prefix.clone();
             let options = StoreOptions { prefix, defaults, ..StoreOptions::new(url.clone()) };
-            Engine::redis(options).await.unwrap()
+            Store::redis(options).await.unwrap()
         }
     }
 }

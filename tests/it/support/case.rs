@@ -8,15 +8,14 @@ use tipcast::domain::{
     Position, RowId, Scheduled, Status,
 };
 use tipcast::engine::{
-    CancelScheduled, DueFate, DueHandled, Engine, EngineError, Head, ListScheduled, Missed, Notice,
-    PolicyChange, Publish, ReadChanges, ReadHeads, ReadPolicy, ReadSnapshot, RetractGift, RetractRow,
-    RetractUser, RunDue, ScheduledPage, SendControl, SetPolicy, Snapshot, Subscribe, Subscription,
-    Unscheduled,
+    DueFate, DueHandled, EngineError, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot,
+    Subscription, Unscheduled,
 };
 
 use super::gifts::GiftSpec;
 use super::replica::Replica;
-use super::stores::Store;
+use super::stores::Storage;
+use super::subject::Subject;
 
 /// How long a test waits for what must come.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,16 +24,16 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 macro_rules! on_engines_that_count {
     ($($case:ident),+ $(,)?) => {
         mod embedded {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::embedded()).await).await })+
+            use $crate::support::{case::Case, stores::Storage};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::embedded()).await).await })+
         }
         mod redis {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::redis()).await).await })+
+            use $crate::support::{case::Case, stores::Storage};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::redis()).await).await })+
         }
         mod cluster {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::cluster()).await).await })+
+            use $crate::support::{case::Case, stores::Storage};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::cluster()).await).await })+
         }
         /// All of them, for who wants to see what they ask of a store.
         #[allow(dead_code)]
@@ -48,14 +47,14 @@ macro_rules! on_engines_that_count {
 macro_rules! on_every_engine {
     ($($case:ident),+ $(,)?) => {
         mod model {
-            use $crate::support::{case::Case, stores::Store};
-            $(#[tokio::test] async fn $case() { super::$case(Case::on(Store::model()).await).await })+
+            use $crate::support::{case::Case, stores::Storage};
+            $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::model()).await).await })+
         }
         on_engines_that_count![$($case),+];
         mod valkey {
-            use $crate::support::{case::Case, stores::Store};
+            use $crate::support::{case::Case, stores::Storage};
             $(#[tokio::test] async fn $case() {
-                let Some(store) = Store::valkey() else { return };
+                let Some(store) = Storage::valkey() else { return };
                 super::$case(Case::on(store).await).await
             })+
         }
@@ -65,9 +64,9 @@ macro_rules! on_every_engine {
 /// See the module.
 pub struct Case {
     /// The store below, for cases that open it once more.
-    pub store: Store,
+    pub store: Storage,
     /// What is tested.
-    pub engine: Engine,
+    pub engine: Subject,
     /// Fresh.
     pub feed: FeedId,
     /// The virtual clock.
@@ -84,8 +83,8 @@ pub struct Case {
 pub type CaseFn = fn(Case) -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// Where a feed stands.
-pub async fn head_of(engine: &Engine, feed: &FeedId) -> Result<Head, EngineError> {
-    engine.run(ReadHeads { feeds: vec![feed.clone()] }).await?.remove(0)
+pub async fn head_of(engine: impl Into<Subject>, feed: &FeedId) -> Result<Head, EngineError> {
+    engine.into().read_heads(std::slice::from_ref(feed)).await?.remove(0)
 }
 
 /// A feed name that nobody had before.
@@ -95,22 +94,23 @@ pub fn fresh_feed() -> FeedId {
 
 impl Case {
     /// A case on a fresh feed.
-    pub async fn on(store: Store) -> Case {
+    pub async fn on(store: Storage) -> Case {
         let engine = store.open().await;
         Case::with(store, engine, fresh_feed()).await
     }
 
     /// A case on this feed.
-    pub async fn with(store: Store, engine: Engine, feed: FeedId) -> Case {
+    pub async fn with(store: Storage, engine: impl Into<Subject>, feed: FeedId) -> Case {
+        let engine = engine.into();
         let now = Millis(1_800_000_000_000);
-        let subscription = engine.run(Subscribe { feed: feed.clone() }).await.unwrap();
-        let replica = Replica::of(engine.run(ReadSnapshot { feed: feed.clone(), now }).await.unwrap());
+        let subscription = engine.subscribe(&feed).await.unwrap();
+        let replica = Replica::of(engine.read_snapshot(&feed, now).await.unwrap());
         Case { store, engine, feed, now, replica, subscription, reread: vec![] }
     }
 
     /// Subscribes on the engine as it is now, from where the replica stands.
     pub async fn listen_anew(&mut self) {
-        self.subscription = self.engine.run(Subscribe { feed: self.feed.clone() }).await.unwrap();
+        self.subscription = self.engine.subscribe(&self.feed).await.unwrap();
         self.reread.clear();
     }
 
@@ -128,8 +128,7 @@ impl Case {
     pub async fn post_all(&mut self, gifts: impl IntoIterator<Item = GiftSpec>) -> Vec<Outcome> {
         let gifts: Vec<_> = gifts.into_iter().map(|g| g.parse()).collect();
         let asked: Vec<_> = gifts.iter().map(|g| g.id.clone()).collect();
-        let outcomes =
-            self.engine.run(Publish { feed: self.feed.clone(), gifts, now: self.now }).await.unwrap();
+        let outcomes = self.engine.publish(&self.feed, gifts, self.now).await.unwrap();
         let said: Vec<_> = outcomes.iter().map(|o| o.id().clone()).collect();
         assert_eq!(said, asked, "an outcome for each gift, in order");
         let list = self.settle().await;
@@ -204,7 +203,7 @@ impl Case {
     pub async fn work(&mut self) -> Vec<DueHandled> {
         let mut handled = vec![];
         loop {
-            let run = self.engine.run(RunDue { feed: self.feed.clone(), now: self.now }).await.unwrap();
+            let run = self.engine.run_due(&self.feed, self.now).await.unwrap();
             handled.extend(run.handled);
             if run.next.is_none_or(|next| next > self.now) {
                 self.settle().await;
@@ -224,18 +223,14 @@ impl Case {
 
     /// Every gift that waits.
     pub async fn waiting(&self) -> ScheduledPage {
-        self.engine.run(ListScheduled { feed: self.feed.clone(), after: None, max: 100_000 }).await.unwrap()
+        self.engine.list_scheduled(&self.feed, None, 100_000).await.unwrap()
     }
 
     /// Cancels a gift.
     pub async fn cancel(&mut self, id: &str) -> Unscheduled {
         let id: GiftId = id.parse().unwrap();
         let before = self.replica.at.clone();
-        let done = self
-            .engine
-            .run(CancelScheduled { feed: self.feed.clone(), id: id.clone(), now: self.now })
-            .await
-            .unwrap();
+        let done = self.engine.cancel_scheduled(&self.feed, &id, self.now).await.unwrap();
         self.settle().await;
         assert_eq!(self.replica.at, before, "cancelling changes nothing on screen");
         done
@@ -243,11 +238,7 @@ impl Case {
 
     /// Takes a row back.
     pub async fn retract(&mut self, row: &RowId) -> Option<Position> {
-        let at = self
-            .engine
-            .run(RetractRow { feed: self.feed.clone(), row: row.clone(), now: self.now })
-            .await
-            .unwrap();
+        let at = self.engine.retract_row(&self.feed, row, self.now).await.unwrap();
         let list = self.settle().await;
         assert!(at.as_ref().is_none_or(|at| *at == list.at), "{at:?} is the position after it");
         at
@@ -256,30 +247,21 @@ impl Case {
     /// Takes one gift back by its id; false when it is not remembered.
     pub async fn take_back(&mut self, id: &str) -> bool {
         let id: GiftId = id.parse().unwrap();
-        let done = self
-            .engine
-            .run(RetractGift { feed: self.feed.clone(), id: id.clone(), reason: None, now: self.now })
-            .await
-            .unwrap();
+        let done = self.engine.retract_gift(&self.feed, &id, None, self.now).await.unwrap();
         self.settle().await;
         done == GiftTakenBack::Done
     }
 
     /// Takes all rows of a user back.
     pub async fn take_user_back(&mut self, user: &str) -> u64 {
-        let removed = self
-            .engine
-            .run(RetractUser { feed: self.feed.clone(), user: user.to_string(), now: self.now })
-            .await
-            .unwrap();
+        let removed = self.engine.retract_user(&self.feed, user, self.now).await.unwrap();
         self.settle().await;
         removed
     }
 
     /// Tells overlays what to do.
     pub async fn control(&mut self, control: Control) -> Option<Position> {
-        let at =
-            self.engine.run(SendControl { feed: self.feed.clone(), control, now: self.now }).await.unwrap();
+        let at = self.engine.send_control(&self.feed, &control, self.now).await.unwrap();
         let list = self.settle().await;
         assert!(at.as_ref().is_none_or(|at| *at == list.at), "{at:?} is where the feed stands");
         at
@@ -288,8 +270,8 @@ impl Case {
     /// Closes the engine and opens another on the same store.
     pub async fn reopen(&mut self) {
         self.settle().await;
-        if !matches!(self.store, Store::Model(_)) {
-            self.engine.close().await.unwrap();
+        if !matches!(self.store, Storage::Model(_)) {
+            self.engine.close().await;
         }
         self.engine = self.store.open().await;
         self.listen_anew().await;
@@ -306,13 +288,8 @@ impl Case {
     }
 
     async fn set_policy(&mut self, change: PolicyChange) -> Policy {
-        let policy =
-            self.engine.run(SetPolicy { feed: self.feed.clone(), change, now: self.now }).await.unwrap();
-        assert_eq!(
-            self.engine.run(ReadPolicy { feed: self.feed.clone() }).await.unwrap(),
-            policy,
-            "what is in force"
-        );
+        let policy = self.engine.set_policy(&self.feed, &change, self.now).await.unwrap();
+        assert_eq!(self.engine.read_policy(&self.feed).await.unwrap(), policy, "what is in force");
         self.replica.capacity = policy.capacity;
         self.settle().await;
         policy
@@ -331,10 +308,7 @@ impl Case {
     /// The changes after `seq` of the feed's epoch.
     pub async fn after(&self, seq: u64) -> Missed {
         let since = Position { epoch: self.replica.at.epoch.clone(), seq };
-        self.engine
-            .run(ReadChanges { feed: self.feed.clone(), since: since.clone(), max: 100_000 })
-            .await
-            .unwrap()
+        self.engine.read_changes(&self.feed, &since, 100_000).await.unwrap()
     }
 
     /// True when a watcher at `seq` could resume.
@@ -350,7 +324,7 @@ impl Case {
     /// Folds what the subscription brings until it is where the list is, and compares everything that
     /// tells about the feed.
     async fn settle(&mut self) -> Snapshot {
-        let list = self.engine.run(ReadSnapshot { feed: self.feed.clone(), now: self.now }).await.unwrap();
+        let list = self.engine.read_snapshot(&self.feed, self.now).await.unwrap();
         assert!(list.rows.len() as u64 <= list.policy.capacity, "the list is full: {list:?}");
         let before = self.replica.at.clone();
         let mut seen: Vec<Change> = vec![];
@@ -381,12 +355,7 @@ impl Case {
         }
         let begun = before.epoch.is_none() && !seen.is_empty();
         let reset = seen.iter().any(|change| change.op == Op::Reset);
-        match self
-            .engine
-            .run(ReadChanges { feed: self.feed.clone(), since: before.clone(), max: 100_000 })
-            .await
-            .unwrap()
-        {
+        match self.engine.read_changes(&self.feed, &before, 100_000).await.unwrap() {
             Missed::Changes(changes) => assert_eq!(changes, seen, "history tells what the subscription told"),
             Missed::NotCovered => {
                 assert!(begun || reset || list.policy.history < seen.len() as u64, "{before} must be covered")
@@ -401,12 +370,7 @@ impl Case {
     }
 
     async fn refill(&self) -> Vec<Change> {
-        match self
-            .engine
-            .run(ReadChanges { feed: self.feed.clone(), since: self.replica.at.clone(), max: 100_000 })
-            .await
-            .unwrap()
-        {
+        match self.engine.read_changes(&self.feed, &self.replica.at, 100_000).await.unwrap() {
             Missed::Changes(changes) => changes,
             Missed::NotCovered => panic!("the subscription lost what history does not have"),
         }

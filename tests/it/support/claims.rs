@@ -8,7 +8,6 @@ use tipcast::domain::{
 };
 
 use super::case::Case;
-use tipcast::engine::{CancelHold, ClaimDrop, ConfirmHold, DefineDrop, ListHolds, TickDrop};
 
 /// A claim of one unit, paid at once.
 pub fn claim(id: &str, user: &str) -> Value {
@@ -59,28 +58,15 @@ pub fn held(answer: &ClaimAnswer) -> (HoldId, Millis) {
 impl Case {
     /// PUT drop; whatever becomes of it.
     pub async fn define(&mut self, drop: &str, body: Value) -> Defined {
-        let defined = self
-            .engine
-            .run(DefineDrop {
-                feed: self.feed.clone(),
-                drop: named(drop),
-                spec: spec_of(&body),
-                now: self.now,
-            })
-            .await
-            .unwrap();
+        let defined =
+            self.engine.define_drop(&self.feed, &named(drop), &spec_of(&body), self.now).await.unwrap();
         self.list().await;
         defined
     }
 
     /// GET drop.
     pub async fn stock(&mut self, drop: &str) -> DropView {
-        let view = self
-            .engine
-            .run(TickDrop { feed: self.feed.clone(), drop: named(drop), now: self.now })
-            .await
-            .unwrap()
-            .expect("a drop");
+        let view = self.engine.tick_drop(&self.feed, &named(drop), self.now).await.unwrap().expect("a drop");
         assert_eq!(view.free + view.held + view.sold, view.spec.total, "{view:?}");
         self.list().await;
         view
@@ -101,16 +87,8 @@ impl Case {
 
     /// Claims; whatever becomes of it.
     pub async fn claim(&mut self, drop: &str, body: &Value) -> Claimed {
-        let claimed = self
-            .engine
-            .run(ClaimDrop {
-                feed: self.feed.clone(),
-                drop: named(drop),
-                claim: claim_of(body),
-                now: self.now,
-            })
-            .await
-            .unwrap();
+        let claimed =
+            self.engine.claim_drop(&self.feed, &named(drop), claim_of(body), self.now).await.unwrap();
         self.list().await;
         claimed
     }
@@ -137,31 +115,20 @@ impl Case {
 
     /// Pays for a hold.
     pub async fn confirm(&mut self, hold: &HoldId) -> Confirmed {
-        let confirmed = self
-            .engine
-            .run(ConfirmHold { feed: self.feed.clone(), hold: hold.clone(), trace: None, now: self.now })
-            .await
-            .unwrap();
+        let confirmed = self.engine.confirm_hold(&self.feed, hold, None, self.now).await.unwrap();
         self.list().await;
         confirmed
     }
 
     /// Gives a hold back.
     pub async fn give_back(&mut self, hold: &HoldId) -> Cancelled {
-        let cancelled = self
-            .engine
-            .run(CancelHold { feed: self.feed.clone(), hold: hold.clone(), now: self.now })
-            .await
-            .unwrap();
+        let cancelled = self.engine.cancel_hold(&self.feed, hold, self.now).await.unwrap();
         self.list().await;
         cancelled
     }
 
     /// A user's holds.
     pub async fn holds_of(&mut self, user: &str) -> Vec<Hold> {
-        self.engine
-            .run(ListHolds { feed: self.feed.clone(), user: user.to_string(), now: self.now })
-            .await
-            .unwrap()
+        self.engine.list_holds(&self.feed, user, self.now).await.unwrap()
     }
 }

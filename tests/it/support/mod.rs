@@ -25,6 +25,7 @@ pub mod schema;
 pub mod severed;
 pub mod sse;
 pub mod stores;
+pub mod subject;
 pub mod tls;
 pub mod valkey;
 pub mod watcher;

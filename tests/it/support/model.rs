@@ -21,7 +21,6 @@ use tokio::sync::broadcast;
 
 mod drops;
 mod moderation;
-mod operations;
 mod reports;
 mod requests;
 mod review;
@@ -547,9 +546,5 @@ impl Model {
 
     pub(crate) fn run_due(&self, feed: &FeedId, now: Millis) -> DueRun {
         self.on(feed, |f, policy| f.run_due(&policy, now))
-    }
-
-    pub(crate) fn wakes(&self) -> Wakes {
-        Wakes::new(self.wakes.subscribe())
     }
 }

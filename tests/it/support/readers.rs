@@ -6,11 +6,7 @@ use tipcast::domain::{
     Ask, Cursor, DeadLetter, Delivery, Entry, EntryStatus, FeedId, GroupId, GroupView, Handed, Hook, HookKey,
     HookScope, HookSpec, Job, Reader, Replay, Start, Taken,
 };
-use tipcast::engine::{
-    AckEntries, ClaimEntries, ClaimJobs, JobDone, JobLease, JobTurn, ListDeadLetters, NackEntries, OpenJob,
-    ReadEntryState, ReadGroup, ReplayDeadLetters, ReportLimits, Save, SaveJob, SwapWebhook, Swapped, Want,
-    Work,
-};
+use tipcast::engine::{JobDone, JobLease, JobTurn, ReportLimits, Save, Swapped, Want, Work};
 
 use super::case::Case;
 
@@ -93,18 +89,14 @@ pub fn fates(all: &[Handed]) -> Vec<(String, EntryStatus)> {
 impl Case {
     /// Closes the engine and opens it again on the same store, which keeps so much.
     pub async fn reopen_keeping(&mut self, limits: ReportLimits) {
-        self.engine.close().await.unwrap();
+        self.engine.close().await;
         self.engine = self.store.open_keeping(limits).await;
         self.listen_anew().await;
     }
 
     /// A claim of a group that may be there or not.
     pub async fn ask(&mut self, group: &str, ask: Ask) -> Option<Taken> {
-        let taken = self
-            .engine
-            .run(ClaimEntries { feed: self.feed.clone(), group: group_of(group), ask, now: self.now })
-            .await
-            .unwrap()?;
+        let taken = self.engine.claim_entries(&self.feed, &group_of(group), ask, self.now).await.unwrap()?;
         let numbers = cursors(&taken.entries);
         assert!(numbers.is_sorted_by(|a, b| a < b), "in the ledger's order: {numbers:?}");
         for handed in &taken.entries {
@@ -122,28 +114,12 @@ impl Case {
 
     /// Acknowledges.
     pub async fn ack(&mut self, group: &str, cursors: &[Cursor]) -> Option<u64> {
-        self.engine
-            .run(AckEntries {
-                feed: self.feed.clone(),
-                group: group_of(group),
-                cursors: cursors.to_vec(),
-                now: self.now,
-            })
-            .await
-            .unwrap()
+        self.engine.ack_entries(&self.feed, &group_of(group), cursors, self.now).await.unwrap()
     }
 
     /// Gives back.
     pub async fn nack(&mut self, group: &str, cursors: &[Cursor]) -> Option<u64> {
-        self.engine
-            .run(NackEntries {
-                feed: self.feed.clone(),
-                group: group_of(group),
-                cursors: cursors.to_vec(),
-                now: self.now,
-            })
-            .await
-            .unwrap()
+        self.engine.nack_entries(&self.feed, &group_of(group), cursors, self.now).await.unwrap()
     }
 
     /// Claims and acknowledges whatever there is.
@@ -155,16 +131,13 @@ impl Case {
 
     /// How a group stands.
     pub async fn group(&mut self, group: &str) -> Option<GroupView> {
-        self.engine
-            .run(ReadGroup { feed: self.feed.clone(), group: group_of(group), now: self.now })
-            .await
-            .unwrap()
+        self.engine.read_group(&self.feed, &group_of(group), self.now).await.unwrap()
     }
 
     /// What a reader has done with an entry.
     pub async fn state_of(&mut self, reader: &Reader, cursor: Cursor) -> Option<EntryState> {
         let (feed, reader, now) = (self.feed.clone(), reader.clone(), self.now);
-        self.engine.run(ReadEntryState { feed, reader, cursor, now }).await.unwrap()
+        self.engine.read_entry_state(&feed, &reader, cursor, now).await.unwrap()
     }
 
     /// lag, pending and dead.
@@ -175,23 +148,12 @@ impl Case {
 
     /// A reader's dead letters.
     pub async fn letters(&mut self, reader: &Reader) -> Vec<DeadLetter> {
-        self.engine
-            .run(ListDeadLetters { feed: self.feed.clone(), reader: reader.clone(), skip: 0, max: 100_000 })
-            .await
-            .unwrap()
+        self.engine.list_dead_letters(&self.feed, reader, 0, 100_000).await.unwrap()
     }
 
     /// Sends dead letters again.
     pub async fn replay(&mut self, reader: &Reader, which: Replay) -> u64 {
-        self.engine
-            .run(ReplayDeadLetters {
-                feed: self.feed.clone(),
-                reader: reader.clone(),
-                which: which.clone(),
-                now: self.now,
-            })
-            .await
-            .unwrap()
+        self.engine.replay_dead_letters(&self.feed, reader, &which, self.now).await.unwrap()
     }
 
     /// Posts gifts of different people, so that each is accepted.
@@ -216,7 +178,7 @@ impl Case {
 
     /// Swaps a webhook.
     pub async fn swap(&mut self, key: &HookKey, was: Option<u64>, to: Option<Hook>) -> Swapped {
-        self.engine.run(SwapWebhook { key: key.clone(), was, to, now: self.now }).await.unwrap()
+        self.engine.swap_webhook(key, was, to, self.now).await.unwrap()
     }
 
     /// A webhook's work in this case's feed.
@@ -226,7 +188,7 @@ impl Case {
 
     /// Jobs whose time has come.
     pub async fn turn(&mut self, over: Vec<JobDone>) -> JobTurn {
-        self.engine.run(ClaimJobs { over, max: 100, lease_ms: TURN_MS, now: self.now }).await.unwrap()
+        self.engine.claim_jobs(over, 100, TURN_MS, self.now).await.unwrap()
     }
 
     /// The only job whose time has come.
@@ -243,12 +205,12 @@ impl Case {
 
     /// What a webhook has to send.
     pub async fn open_job(&mut self, key: &HookKey) -> Option<Work> {
-        self.engine.run(OpenJob { job: self.job(key), want: WANT, now: self.now }).await.unwrap()
+        self.engine.open_job(&self.job(key), WANT, self.now).await.unwrap()
     }
 
     /// Keeps what was done.
     pub async fn save_job(&mut self, key: &HookKey, save: Save) -> Option<Work> {
-        self.engine.run(SaveJob { job: self.job(key), save, want: WANT, now: self.now }).await.unwrap()
+        self.engine.save_job(&self.job(key), save, WANT, self.now).await.unwrap()
     }
 
     /// Finishes whatever a webhook has to send.

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, Weak};
 use tempfile::TempDir;
 use tipcast::domain::{Epoch, Policy};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{Engine, ReportLimits};
+use tipcast::engine::{ReportLimits, Store};
 
 use super::cluster::Cluster;
 use super::model::Model;
 use super::redis_server::{AclBlock, RedisServer};
+use super::subject::Subject;
 use super::valkey;
 
 /// A part of a Redis that no other test writes to.
@@ -50,7 +51,7 @@ pub fn in_memory() -> TempDir {
 }
 
 /// A store that engines can be opened on, again and again.
-pub enum Store {
+pub enum Storage {
     /// The oracle.
     Model(Arc<Model>),
     /// A folder.
@@ -61,24 +62,24 @@ pub enum Store {
     Cluster(Arc<Cluster>, String),
 }
 
-impl Store {
+impl Storage {
     /// The model.
-    pub fn model() -> Store {
-        Store::Model(Model::new(Policy::default()))
+    pub fn model() -> Storage {
+        Storage::Model(Model::new(Policy::default()))
     }
 
     /// An empty folder.
-    pub fn embedded() -> Store {
-        Store::Embedded(in_memory())
+    pub fn embedded() -> Storage {
+        Storage::Embedded(in_memory())
     }
 
     /// A corner of the shared Redis.
-    pub fn redis() -> Store {
-        Store::Redis(Corner::new())
+    pub fn redis() -> Storage {
+        Storage::Redis(Corner::new())
     }
 
     /// A corner of the shared Valkey, where there is one.
-    pub fn valkey() -> Option<Store> {
+    pub fn valkey() -> Option<Storage> {
         static SHARED: Mutex<Weak<RedisServer>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
         let server = match shared.upgrade() {
@@ -90,11 +91,11 @@ impl Store {
             }
         };
         *shared = Arc::downgrade(&server);
-        Some(Store::Redis(Corner::of(server)))
+        Some(Storage::Redis(Corner::of(server)))
     }
 
     /// A corner of the shared cluster of three primaries.
-    pub fn cluster() -> Store {
+    pub fn cluster() -> Storage {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(|broken| broken.into_inner());
         let cluster = shared.upgrade().unwrap_or_else(|| {
@@ -104,34 +105,41 @@ impl Store {
             *shared = Arc::downgrade(&cluster);
             cluster
         });
-        Store::Cluster(cluster, format!("t{}:", Epoch::mint()))
+        Storage::Cluster(cluster, format!("t{}:", Epoch::mint()))
     }
 
-    /// An engine on this store, with the contract's default policy.
-    pub async fn open(&self) -> Engine {
+    /// What is here, with the contract's default policy.
+    pub async fn open(&self) -> Subject {
         self.open_keeping(ReportLimits::default()).await
     }
 
-    /// [`Store::open`], keeping so much of what happened.
-    pub async fn open_keeping(&self, reports: ReportLimits) -> Engine {
+    /// The store that is here, with the contract's default policy; there is none in a model.
+    pub async fn open_store(&self) -> Store {
+        self.open().await.store().clone()
+    }
+
+    /// [`Storage::open`], keeping so much of what happened.
+    pub async fn open_keeping(&self, reports: ReportLimits) -> Subject {
         let defaults = Policy::default();
         match self {
-            Store::Model(model) => {
+            Storage::Model(model) => {
                 model.keep(reports);
-                Engine::of_test(model.clone())
+                Subject::Model(model.clone())
             }
-            Store::Embedded(dir) => {
+            Storage::Embedded(dir) => {
                 let options = StoreOptions { defaults, reports, ..StoreOptions::new("") };
-                Engine::embedded(options, dir.path().to_owned()).await.unwrap()
+                Store::embedded(options, dir.path().to_owned()).await.unwrap().into()
             }
-            Store::Redis(Corner { server, prefix }) => redis(server.url(), prefix, defaults, reports).await,
-            Store::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await,
+            Storage::Redis(Corner { server, prefix }) => {
+                redis(server.url(), prefix, defaults, reports).await.into()
+            }
+            Storage::Cluster(cluster, prefix) => redis(cluster.url(), prefix, defaults, reports).await.into(),
         }
     }
 }
 
-async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Engine {
+async fn redis(url: String, prefix: &str, defaults: Policy, reports: ReportLimits) -> Store {
     let (prefix, store_clock) = (prefix.to_owned(), false);
     let options = StoreOptions { prefix, store_clock, defaults, reports, ..StoreOptions::new(url) };
-    Engine::redis(options).await.unwrap()
+    Store::redis(options).await.unwrap()
 }

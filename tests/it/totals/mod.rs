@@ -6,10 +6,7 @@ mod seeded;
 use serde_json::json;
 use tipcast::domain::tally::{GoalSpec, LeadersAsk, Measure, Period, Zone};
 use tipcast::domain::{EntryStatus, MAX_SAFE, Millis, Op};
-use tipcast::engine::{
-    BeginSession, ClaimDrop, ClaimEntries, ConfirmHold, DefineDrop, DeleteGoal, GoalPut, ListGoals, Missed,
-    Notice, PutGoal, ReadLeaders, ReadTotals, RefundGift, Subscribe,
-};
+use tipcast::engine::{GoalPut, Missed, Notice};
 
 use crate::support::case::Case;
 use crate::support::gifts::gift;
@@ -38,7 +35,7 @@ fn ask(period: Period, by: &str) -> LeadersAsk {
 
 /// `gifts units gifters points CURRENCY=AMOUNT…` of a period; none when it is not counted.
 async fn totals_of(t: &Case, period: Period, back: bool) -> Option<String> {
-    let totals = t.engine.run(ReadTotals { feed: t.feed.clone(), back, now: t.now }).await.unwrap()?;
+    let totals = t.engine.read_totals(&t.feed, back, t.now).await.unwrap()?;
     let view = totals.get(&period)?.clone();
     let mut values = view.values.clone();
     values.sort();
@@ -52,8 +49,7 @@ async fn totals(t: &Case, period: Period) -> String {
 
 /// Users and scores of a ranking.
 async fn ranking(t: &Case, ask: LeadersAsk) -> Vec<(String, u64)> {
-    let Some(leaders) = t.engine.run(ReadLeaders { feed: t.feed.clone(), ask, now: t.now }).await.unwrap()
-    else {
+    let Some(leaders) = t.engine.read_leaders(&t.feed, ask, t.now).await.unwrap() else {
         return vec![];
     };
     let user = |text: &str| {
@@ -64,17 +60,8 @@ async fn ranking(t: &Case, ask: LeadersAsk) -> Vec<(String, u64)> {
 
 async fn nothing_is_counted_until_a_period_is_switched_on(mut t: Case) {
     t.accepted(gift("g1")).await;
-    assert_eq!(
-        t.engine.run(ReadTotals { feed: t.feed.clone(), back: false, now: t.now }).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        t.engine
-            .run(ReadLeaders { feed: t.feed.clone(), ask: ask(Period::All, "units"), now: t.now })
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(t.engine.read_totals(&t.feed, false, t.now).await.unwrap(), None);
+    assert_eq!(t.engine.read_leaders(&t.feed, ask(Period::All, "units"), t.now).await.unwrap(), None);
     let policy = t.patch(json!({"totals": ["all"], "points": {"EUR": 2}})).await;
     assert_eq!(serde_json::to_value(policy.totals).unwrap(), json!(["all"]));
     t.pass(10_000);
@@ -85,10 +72,7 @@ async fn nothing_is_counted_until_a_period_is_switched_on(mut t: Case) {
     t.post(gift("g2").value(5, "EUR")).await;
     assert_eq!(totals(&t, Period::All).await, "1 1 1 10 EUR=5", "tests and repeated ids do not count");
     t.patch(json!({"totals": []})).await;
-    assert_eq!(
-        t.engine.run(ReadTotals { feed: t.feed.clone(), back: false, now: t.now }).await.unwrap(),
-        None
-    );
+    assert_eq!(t.engine.read_totals(&t.feed, false, t.now).await.unwrap(), None);
     t.patch(json!({"totals": ["all", "day"]})).await;
     assert_eq!(totals(&t, Period::All).await, "0 0 0 0", "switching off discards");
 }
@@ -128,7 +112,7 @@ async fn a_refund_takes_money_and_points_and_leaves_the_counts(mut t: Case) {
     assert_eq!(totals(&t, Period::All).await, "3 5 2 1140 EUR=570 coins=900");
     let refund = async |t: &mut Case, id: &str, refunded: u64| {
         let (feed, id, now) = (t.feed.clone(), id.parse().unwrap(), t.now);
-        t.engine.run(RefundGift { feed, id, refunded, reason: None, now }).await.unwrap();
+        t.engine.refund_gift(&feed, &id, refunded, None, now).await.unwrap();
         t.list().await;
     };
     refund(&mut t, "a", 120).await;
@@ -152,19 +136,13 @@ async fn a_refund_takes_money_and_points_and_leaves_the_counts(mut t: Case) {
 async fn a_ranking_by_what_nobody_gave_is_empty_until_somebody_does(mut t: Case) {
     t.patch(json!({"totals": ["all"]})).await;
     for by in ["XYZ", "units", "points"] {
-        let view = t
-            .engine
-            .run(ReadLeaders { feed: t.feed.clone(), ask: ask(Period::All, by), now: t.now })
-            .await
-            .unwrap()
-            .unwrap();
+        let view = t.engine.read_leaders(&t.feed, ask(Period::All, by), t.now).await.unwrap().unwrap();
         assert_eq!((view.leaders.len(), view.user), (0, None), "{by}");
     }
     t.post(gift("a").by("ann").value(5, "EUR")).await;
     for user in [None, Some("ann".to_owned())] {
         let none = LeadersAsk { user, ..ask(Period::All, "XYZ") };
-        let view =
-            t.engine.run(ReadLeaders { feed: t.feed.clone(), ask: none, now: t.now }).await.unwrap().unwrap();
+        let view = t.engine.read_leaders(&t.feed, none, t.now).await.unwrap().unwrap();
         assert_eq!((view.leaders.len(), view.user), (0, None));
     }
     t.post(gift("b").by("bob").kind("lily").value(7, "XYZ")).await;
@@ -227,8 +205,7 @@ async fn equal_scores_are_in_the_order_of_user_ids(mut t: Case) {
     t.take_back("g4").await;
     assert_eq!(names(ranking(&t, ask(Period::Session, "units")).await), ["al", "bo", "zoe"]);
     let user = LeadersAsk { user: Some("bo".into()), limit: 1, ..ask(Period::Session, "units") };
-    let view =
-        t.engine.run(ReadLeaders { feed: t.feed.clone(), ask: user, now: t.now }).await.unwrap().unwrap();
+    let view = t.engine.read_leaders(&t.feed, user, t.now).await.unwrap().unwrap();
     assert_eq!((view.leaders.len(), view.user), (1, Some((2, 5))));
     assert_eq!(ranking(&t, ask(Period::Session, "points")).await, [], "nobody is ranked with nothing");
 }
@@ -265,20 +242,9 @@ fn goal(target: u64) -> GoalSpec {
 
 async fn a_goal_is_reached_once_and_told_at_once(mut t: Case) {
     let name: tipcast::domain::GoalId = "mic".parse().unwrap();
-    assert_eq!(
-        t.engine
-            .run(PutGoal { feed: t.feed.clone(), goal: name.clone(), spec: goal(5), now: t.now })
-            .await
-            .unwrap(),
-        GoalPut::NotCounted
-    );
+    assert_eq!(t.engine.put_goal(&t.feed, &name, goal(5), t.now).await.unwrap(), GoalPut::NotCounted);
     t.patch(json!({"totals": ["all"], "dedup": "off"})).await;
-    let GoalPut::New(view) = t
-        .engine
-        .run(PutGoal { feed: t.feed.clone(), goal: name.clone(), spec: goal(5), now: t.now })
-        .await
-        .unwrap()
-    else {
+    let GoalPut::New(view) = t.engine.put_goal(&t.feed, &name, goal(5), t.now).await.unwrap() else {
         panic!()
     };
     assert_eq!((view.value, view.reached_at), (0, None));
@@ -294,19 +260,14 @@ async fn a_goal_is_reached_once_and_told_at_once(mut t: Case) {
     t.post(gift("c").count(3)).await;
     t.pass(700);
     t.work().await;
-    let goals = t.engine.run(ListGoals { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let goals = t.engine.list_goals(&t.feed, t.now).await.unwrap();
     assert_eq!((goals.len(), goals[0].value, goals[0].reached_at), (1, 7, told.reached_at));
     let mut recount = recount::Recount::new(&[]);
     let (group, all) = (
         "goals".parse::<tipcast::domain::GroupId>().unwrap(),
         tipcast::domain::Ask { max: 100, lease_ms: 1000, from: Default::default() },
     );
-    let taken = t
-        .engine
-        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask: all, now: t.now })
-        .await
-        .unwrap()
-        .unwrap();
+    let taken = t.engine.claim_entries(&t.feed, &group, all, t.now).await.unwrap().unwrap();
     let reached: Vec<_> = taken.entries.iter().filter(|it| it.entry.status == EntryStatus::Goal).collect();
     assert_eq!(reached.len(), 1, "once: {taken:?}");
     let entry: serde_json::Value = serde_json::from_str(&reached[0].entry.gift).unwrap();
@@ -317,26 +278,12 @@ async fn a_goal_is_reached_once_and_told_at_once(mut t: Case) {
     recount.read(&t).await;
     for n in 0..15 {
         let name: tipcast::domain::GoalId = format!("g{n}").parse().unwrap();
-        assert!(matches!(
-            t.engine
-                .run(PutGoal { feed: t.feed.clone(), goal: name.clone(), spec: goal(1), now: t.now })
-                .await
-                .unwrap(),
-            GoalPut::New(_)
-        ));
+        assert!(matches!(t.engine.put_goal(&t.feed, &name, goal(1), t.now).await.unwrap(), GoalPut::New(_)));
     }
     let more: tipcast::domain::GoalId = "more".parse().unwrap();
-    assert_eq!(
-        t.engine
-            .run(PutGoal { feed: t.feed.clone(), goal: more.clone(), spec: goal(1), now: t.now })
-            .await
-            .unwrap(),
-        GoalPut::TooMany
-    );
-    assert!(t.engine.run(DeleteGoal { feed: t.feed.clone(), goal: name.clone(), now: t.now }).await.unwrap());
-    assert!(
-        !t.engine.run(DeleteGoal { feed: t.feed.clone(), goal: name.clone(), now: t.now }).await.unwrap()
-    );
+    assert_eq!(t.engine.put_goal(&t.feed, &more, goal(1), t.now).await.unwrap(), GoalPut::TooMany);
+    assert!(t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
+    assert!(!t.engine.delete_goal(&t.feed, &name, t.now).await.unwrap());
     assert!(!t.list().await.goals.contains_key(&name));
 }
 
@@ -359,13 +306,10 @@ async fn a_goal_that_a_gift_reaches_is_told_in_the_same_notice(mut t: Case) {
     for (name, spec) in
         names.iter().zip([of("units", 10), of("points", 100), of("coins", 7), of("units", 1_000)])
     {
-        t.engine
-            .run(PutGoal { feed: t.feed.clone(), goal: name.parse().unwrap(), spec, now: t.now })
-            .await
-            .unwrap();
+        t.engine.put_goal(&t.feed, &name.parse().unwrap(), spec, t.now).await.unwrap();
     }
     t.list().await;
-    let mut subscription = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut subscription = t.engine.subscribe(&t.feed).await.unwrap();
     let told = |ops: &[Op]| -> Vec<(String, u64, bool)> {
         let goal = |op: &Op| match op {
             Op::Goal(name, Some(view)) => Some((name.to_string(), view.value, view.reached_at.is_some())),
@@ -395,19 +339,14 @@ async fn a_goal_that_a_gift_reaches_is_told_in_the_same_notice(mut t: Case) {
     t.pass(700);
     t.work().await;
     t.post(gift("h").kind("g-h").count(5)).await;
-    let goals = t.engine.run(ListGoals { feed: t.feed.clone(), now: t.now }).await.unwrap();
+    let goals = t.engine.list_goals(&t.feed, t.now).await.unwrap();
     let reached: Vec<_> = goals.iter().map(|goal| (goal.goal.as_str(), goal.reached_at.is_some())).collect();
     assert_eq!(reached, [("coins", true), ("far", false), ("points", true), ("units", true)]);
     let (group, all) = (
         "goals".parse::<tipcast::domain::GroupId>().unwrap(),
         tipcast::domain::Ask { max: 100, lease_ms: 1000, from: tipcast::domain::Start::Start },
     );
-    let taken = t
-        .engine
-        .run(ClaimEntries { feed: t.feed.clone(), group: group.clone(), ask: all, now: t.now })
-        .await
-        .unwrap()
-        .unwrap();
+    let taken = t.engine.claim_entries(&t.feed, &group, all, t.now).await.unwrap().unwrap();
     assert_eq!(
         taken.entries.iter().filter(|it| it.entry.status == EntryStatus::Goal).count(),
         3,
@@ -448,12 +387,7 @@ async fn a_ranking_of_many_is_the_same_however_much_of_it_is_asked_for(mut t: Ca
             }
             for (place, (user, score)) in wanted.iter().enumerate().step_by(5) {
                 let some = LeadersAsk { user: Some(user.clone()), limit: 1, ..ask(period, "units") };
-                let view = t
-                    .engine
-                    .run(ReadLeaders { feed: t.feed.clone(), ask: some, now: t.now })
-                    .await
-                    .unwrap()
-                    .unwrap();
+                let view = t.engine.read_leaders(&t.feed, some, t.now).await.unwrap().unwrap();
                 assert_eq!(view.user, Some((place as u64 + 1, *score)), "round {round}, {period}, {user}");
             }
         }
@@ -471,19 +405,11 @@ async fn a_session_begins_by_name(mut t: Case) {
     t.patch(json!({"totals": ["session", "all"], "dedup": "off"})).await;
     t.post(gift("a")).await;
     t.pass(5);
-    let (session, new) = t
-        .engine
-        .run(BeginSession { feed: t.feed.clone(), id: "show \n 1".into(), now: t.now })
-        .await
-        .unwrap();
+    let (session, new) = t.engine.begin_session(&t.feed, "show \n 1".into(), t.now).await.unwrap();
     assert!(new && session.since == t.now);
     t.list().await;
     t.pass(5);
-    let (again, new) = t
-        .engine
-        .run(BeginSession { feed: t.feed.clone(), id: "show \n 1".into(), now: t.now })
-        .await
-        .unwrap();
+    let (again, new) = t.engine.begin_session(&t.feed, "show \n 1".into(), t.now).await.unwrap();
     assert!(!new && again == session);
     t.post(gift("b").count(2)).await;
     assert_eq!(totals(&t, Period::Session).await, "1 2 1 0");
@@ -526,26 +452,15 @@ async fn sales_and_scheduled_gifts_count_when_they_are_shown(mut t: Case) {
         "rocket".parse::<tipcast::domain::DropId>().unwrap(),
         tipcast::domain::DropSpec::parse(&raw).unwrap(),
     );
-    t.engine.run(DefineDrop { feed: t.feed.clone(), drop: drop.clone(), spec, now: t.now }).await.unwrap();
+    t.engine.define_drop(&t.feed, &drop, &spec, t.now).await.unwrap();
     for (id, pay) in [("c1", "now"), ("c2", "later")] {
         let claim = json!({"id": id, "user": {"id": "b\"\\\n", "name": "B"}, "count": 3, "pay": pay});
         let raw = serde_json::value::to_raw_value(&claim).unwrap();
         let claim = tipcast::domain::Claim::parse(&raw, None).unwrap();
-        t.engine
-            .run(ClaimDrop { feed: t.feed.clone(), drop: drop.clone(), claim, now: t.now })
-            .await
-            .unwrap();
+        t.engine.claim_drop(&t.feed, &drop, claim, t.now).await.unwrap();
     }
     assert_eq!(totals(&t, Period::All).await, "2 5 2 0", "a hold does not count");
-    t.engine
-        .run(ConfirmHold {
-            feed: t.feed.clone(),
-            hold: "rocket~c2".parse().unwrap(),
-            trace: None,
-            now: t.now,
-        })
-        .await
-        .unwrap();
+    t.engine.confirm_hold(&t.feed, &"rocket~c2".parse().unwrap(), None, t.now).await.unwrap();
     assert_eq!(totals(&t, Period::All).await, "3 8 2 0");
     assert_eq!(ranking(&t, ask(Period::All, "units")).await[0], ("b\"\\\n".to_owned(), 6));
     let row = t.row_ids().await[0].clone();

@@ -6,7 +6,6 @@ use serde_json::Value;
 use tipcast::domain::{Ask, Cursor, EntryStatus, GroupId, MAX_SAFE, Millis, RowId, Start};
 
 use crate::support::case::Case;
-use tipcast::engine::{AckEntries, ClaimEntries};
 
 /// One gift that counted, or was taken back.
 #[derive(Clone, Debug)]
@@ -61,12 +60,7 @@ impl Recount {
     pub async fn read(&mut self, t: &Case) {
         loop {
             let ask = Ask { max: 1000, lease_ms: 600_000, from: Start::Start };
-            let taken = t
-                .engine
-                .run(ClaimEntries { feed: t.feed.clone(), group: self.group.clone(), ask, now: t.now })
-                .await
-                .unwrap()
-                .unwrap();
+            let taken = t.engine.claim_entries(&t.feed, &self.group, ask, t.now).await.unwrap().unwrap();
             if taken.entries.is_empty() {
                 return;
             }
@@ -76,15 +70,7 @@ impl Recount {
                 let event: Value = serde_json::from_str(&entry.gift).unwrap();
                 self.entry(entry.status, entry.row, entry.at, &event);
             }
-            t.engine
-                .run(AckEntries {
-                    feed: t.feed.clone(),
-                    group: self.group.clone(),
-                    cursors: cursors.to_vec(),
-                    now: t.now,
-                })
-                .await
-                .unwrap();
+            t.engine.ack_entries(&t.feed, &self.group, &cursors, t.now).await.unwrap();
         }
     }
 

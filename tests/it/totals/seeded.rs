@@ -11,8 +11,7 @@ use super::{ranking, totals_of};
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
-use crate::support::stores::Store;
-use tipcast::engine::BeginSession;
+use crate::support::stores::Storage;
 
 const STEPS: u32 = 60;
 
@@ -24,21 +23,21 @@ fn how_many(from: u64) -> std::ops::Range<u64> {
 #[tokio::test]
 async fn the_embedded_store_counts_what_a_recount_of_the_ledger_gives() {
     for seed in seeds(how_many(40_000)) {
-        play(Store::embedded(), seed).await;
+        play(Storage::embedded(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn the_redis_engine_counts_what_a_recount_of_the_ledger_gives() {
     for seed in seeds(how_many(30_000)) {
-        play(Store::redis(), seed).await;
+        play(Storage::redis(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn a_cluster_counts_what_a_recount_of_the_ledger_gives() {
     for seed in seeds(20_000..20_002) {
-        play(Store::cluster(), seed).await;
+        play(Storage::cluster(), seed).await;
     }
 }
 
@@ -76,7 +75,7 @@ fn random_gift(dice: &mut Dice, n: u64, crowd: u64) -> GiftSpec {
     spec
 }
 
-async fn play(store: Store, seed: u64) {
+async fn play(store: Storage, seed: u64) {
     let mut dice = Dice(seed);
     let mut t = Case::on(store).await;
     let zone = dice.of(&["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"]);
@@ -124,10 +123,7 @@ async fn play(store: Store, seed: u64) {
             13 => {
                 shows += 1;
                 t.pass(1);
-                t.engine
-                    .run(BeginSession { feed: t.feed.clone(), id: format!("show {}", shows / 2), now: t.now })
-                    .await
-                    .unwrap();
+                t.engine.begin_session(&t.feed, format!("show {}", shows / 2), t.now).await.unwrap();
                 if shows == 1 || shows % 2 == 0 {
                     session = t.now;
                 }

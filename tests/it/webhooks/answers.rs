@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use super::*;
 use crate::support::receiver::{Delivery as Came, OK, Reply};
 use ring::signature::{ED25519, UnparsedPublicKey};
-use tipcast::engine::{ReadSigningKey, ReplayDeadLetters};
 
 on_both![
     what_fails_is_sent_again_as_it_was,
@@ -26,7 +25,7 @@ fn first(replies: Vec<Reply>) -> impl FnMut(&Came) -> Reply + Send {
     move |_| replies.lock().unwrap().next().unwrap_or(OK)
 }
 
-async fn what_fails_is_sent_again_as_it_was(store: Store) {
+async fn what_fails_is_sent_again_as_it_was(store: Storage) {
     let replies = [
         Reply::Status(500, ""),
         Reply::Close,
@@ -61,7 +60,7 @@ async fn what_fails_is_sent_again_as_it_was(store: Store) {
     }
 }
 
-async fn one_poisoned_entry_is_found_and_the_rest_arrives(store: Store) {
+async fn one_poisoned_entry_is_found_and_the_rest_arrives(store: Storage) {
     let poison = |came: &Came| match came.gifts().iter().any(|id| id == "g2") {
         true => Reply::Status(422, ""),
         false => OK,
@@ -75,7 +74,7 @@ async fn one_poisoned_entry_is_found_and_the_rest_arrives(store: Store) {
     assert!(dead[0].entry.gift.contains("\"id\":\"g2\"") && dead[0].reason.contains("422"), "{dead:?}");
 }
 
-async fn a_batch_that_is_too_large_is_halved(store: Store) {
+async fn a_batch_that_is_too_large_is_halved(store: Storage) {
     let small = |came: &Came| if came.gifts().len() > 3 { Reply::Status(413, "") } else { OK };
     let receiver = Receiver::that(small).await;
     let (node, _) = one_hook(&store, &receiver, 16).await;
@@ -83,7 +82,7 @@ async fn a_batch_that_is_too_large_is_halved(store: Store) {
     assert_eq!(receiver.wait_for_gifts(40).await, ids("g", 40));
 }
 
-async fn gone_disables_until_it_is_set_again(store: Store) {
+async fn gone_disables_until_it_is_set_again(store: Storage) {
     let receiver = Receiver::that(first(vec![Reply::Status(410, "")])).await;
     let (node, hook) = one_hook(&store, &receiver, 10).await;
     node.give("show", &ids("g", 2)).await;
@@ -97,7 +96,7 @@ async fn gone_disables_until_it_is_set_again(store: Store) {
     assert_eq!(node.metric("tipcast_webhook_disabled_total"), 1.0);
 }
 
-async fn a_time_that_was_asked_for_is_kept(store: Store) {
+async fn a_time_that_was_asked_for_is_kept(store: Storage) {
     let receiver = Receiver::that(first(vec![Reply::Status(429, "retry-after: 2")])).await;
     let (node, _) = one_hook(&store, &receiver, 10).await;
     node.give("show", &ids("g", 2)).await;
@@ -107,7 +106,7 @@ async fn a_time_that_was_asked_for_is_kept(store: Store) {
     assert_eq!(got[0].id, got[1].id);
 }
 
-async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
+async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) = (Node::with(&store, |options| options.give_up_ms = 1_000).await, key("show", "game"));
     roomy(&node.engine, "show").await;
@@ -119,27 +118,14 @@ async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
     node.give("show", &ids("next", 1)).await;
     receiver.wait_for_gifts(1).await;
     let which = tipcast::domain::Replay::Only(vec![dead[1].entry.cursor]);
-    let replayed = node
-        .engine
-        .run(ReplayDeadLetters {
-            feed: named("show"),
-            reader: hook.reader(),
-            which: which.clone(),
-            now: Millis::now(),
-        })
-        .await
-        .unwrap();
+    let replayed =
+        node.engine.replay_dead_letters(&named("show"), &hook.reader(), &which, Millis::now()).await.unwrap();
     assert_eq!(replayed, 1);
     assert_eq!(receiver.wait_for_gifts(2).await, ["next0", "g1"]);
     node.wait_for_dead("show", &hook, 1).await;
     let replayed = node
         .engine
-        .run(ReplayDeadLetters {
-            feed: named("show"),
-            reader: hook.reader(),
-            which: tipcast::domain::Replay::All.clone(),
-            now: Millis::now(),
-        })
+        .replay_dead_letters(&named("show"), &hook.reader(), &tipcast::domain::Replay::All, Millis::now())
         .await;
     assert_eq!(replayed.unwrap(), 1);
     assert_eq!(receiver.wait_for_gifts(3).await, ["next0", "g1", "g0"]);
@@ -147,7 +133,7 @@ async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Store) {
     assert_eq!(node.metric("tipcast_webhook_dead_total"), 2.0);
 }
 
-async fn what_is_too_old_for_best_effort_is_dropped_and_counted(store: Store) {
+async fn what_is_too_old_for_best_effort_is_dropped_and_counted(store: Storage) {
     let receiver = Receiver::that(first(vec![Reply::Status(500, "")])).await;
     let (node, hook) = (Node::on(&store).await, key("show", "game"));
     roomy(&node.engine, "show").await;
@@ -167,7 +153,7 @@ async fn what_is_too_old_for_best_effort_is_dropped_and_counted(store: Store) {
     node.wait_for_dead("show", &hook, 0).await;
 }
 
-async fn private_addresses_are_not_reached_unless_allowed(store: Store) {
+async fn private_addresses_are_not_reached_unless_allowed(store: Storage) {
     let receiver = Receiver::start().await;
     let node = Node::with(&store, |options| options.allow_private = false).await;
     let by_name = receiver.url("game").replace("127.0.0.1", "localhost");
@@ -182,7 +168,7 @@ async fn private_addresses_are_not_reached_unless_allowed(store: Store) {
     assert!(receiver.got().is_empty());
 }
 
-async fn what_never_works_is_disabled(store: Store) {
+async fn what_never_works_is_disabled(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) =
         (Node::with(&store, |options| options.disable_after_ms = 1_500).await, key("show", "game"));
@@ -209,7 +195,7 @@ fn is_signed_by(key_set: &str, came: &Came) -> bool {
     UnparsedPublicKey::new(&ED25519, public).verify(signed.as_bytes(), &signatures[0]).is_ok()
 }
 
-async fn a_delivery_is_signed_by_the_installation_and_has_its_own_headers(store: Store) {
+async fn a_delivery_is_signed_by_the_installation_and_has_its_own_headers(store: Storage) {
     let (receiver, node) = (Receiver::start().await, Node::on(&store).await);
     let headers = [("Authorization", "Bearer a b"), ("x-room", "7")];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -217,15 +203,15 @@ async fn a_delivery_is_signed_by_the_installation_and_has_its_own_headers(store:
     set(&node.engine, &hook, HookSpec { headers, ..spec(receiver.url("game")) }).await;
     node.give("show", &ids("a", 1)).await;
     receiver.wait_for_gifts(1).await;
-    let first = node.engine.run(ReadSigningKey).await.unwrap().key_set();
-    node.engine.close().await.unwrap();
+    let first = node.engine.read_signing_key().await.unwrap().key_set();
+    node.engine.close().await;
     drop(node);
 
     // Another node, later, has the same key.
     let node = Node::on(&store).await;
     node.give("show", &ids("b", 1)).await;
     receiver.wait_for_gifts(2).await;
-    assert_eq!(node.engine.run(ReadSigningKey).await.unwrap().key_set(), first);
+    assert_eq!(node.engine.read_signing_key().await.unwrap().key_set(), first);
     for came in receiver.got() {
         assert_eq!((&*came.headers["authorization"], &*came.headers["x-room"]), ("Bearer a b", "7"));
         assert!(is_signed_by(&first, &came));

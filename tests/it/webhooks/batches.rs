@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::receiver::{OK, signature};
 use tipcast::domain::{HookSpec, Job};
-use tipcast::engine::{OpenJob, Publish, ReadWebhook, RetractGift, SetPolicy, SwapWebhook, Want};
+use tipcast::engine::Want;
 
 on_both![
     everything_arrives_once_in_order_and_signed,
@@ -16,7 +16,7 @@ on_both![
     a_webhook_is_sent_only_the_types_that_it_wants,
 ];
 
-async fn everything_arrives_once_in_order_and_signed(store: Store) {
+async fn everything_arrives_once_in_order_and_signed(store: Storage) {
     let receiver = Receiver::start().await;
     let (node, _) = one_hook(&store, &receiver, 50).await;
     let wanted = ids("g", 505);
@@ -32,7 +32,7 @@ async fn everything_arrives_once_in_order_and_signed(store: Store) {
     assert!(node.metric("tipcast_webhook_entries_total") >= 455.0);
 }
 
-async fn a_webhook_starts_with_what_comes_after_it(store: Store) {
+async fn a_webhook_starts_with_what_comes_after_it(store: Storage) {
     let receiver = Receiver::start().await;
     let node = Node::on(&store).await;
     node.give("show", &ids("before", 3)).await;
@@ -41,7 +41,7 @@ async fn a_webhook_starts_with_what_comes_after_it(store: Store) {
     assert_eq!(receiver.wait_for_gifts(2).await, ids("after", 2));
 }
 
-async fn a_webhook_of_all_feeds_gets_each_feed_by_itself(store: Store) {
+async fn a_webhook_of_all_feeds_gets_each_feed_by_itself(store: Storage) {
     let receiver = Receiver::start().await;
     let node = Node::on(&store).await;
     node.give("old", &ids("before", 1)).await;
@@ -58,7 +58,7 @@ async fn a_webhook_of_all_feeds_gets_each_feed_by_itself(store: Store) {
     }
 }
 
-async fn a_secret_that_was_replaced_still_signs(store: Store) {
+async fn a_secret_that_was_replaced_still_signs(store: Storage) {
     const OTHER: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
     let receiver = Receiver::start().await;
     let (node, key) = one_hook(&store, &receiver, 10).await;
@@ -72,7 +72,7 @@ async fn a_secret_that_was_replaced_still_signs(store: Store) {
     assert_eq!(delivery.signatures[0], signature(OTHER, &delivery.id, &delivery.timestamp, &delivery.body));
 }
 
-async fn entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms(store: Store) {
+async fn entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms(store: Storage) {
     let receiver = Receiver::start().await;
     let (node, key) = one_hook(&store, &receiver, 10).await;
     set(&node.engine, &key, HookSpec { batch_ms: 300, batch_max: 10, ..spec(receiver.url("game")) }).await;
@@ -83,34 +83,30 @@ async fn entries_are_gathered_up_to_batch_max_and_no_longer_than_batch_ms(store:
     assert_eq!(got[0].gifts().len(), 3);
 }
 
-async fn a_webhook_that_is_deleted_gets_nothing_more(store: Store) {
+async fn a_webhook_that_is_deleted_gets_nothing_more(store: Storage) {
     let (receiver, other) = (Receiver::start().await, Receiver::start().await);
     let (node, gone) = one_hook(&store, &receiver, 10).await;
     set(&node.engine, &key("show", "other"), spec(other.url("other"))).await;
     node.give("show", &ids("a", 1)).await;
     receiver.wait_for_gifts(1).await;
     let version = node.hook(&gone).await.version;
-    let swapped = node
-        .engine
-        .run(SwapWebhook { key: gone.clone(), was: Some(version), to: None, now: Millis::now() })
-        .await
-        .unwrap();
+    let swapped = node.engine.swap_webhook(&gone, Some(version), None, Millis::now()).await.unwrap();
     assert_eq!(swapped, Swapped::Done);
     node.give("show", &ids("b", 1)).await;
     other.wait_for_gifts(2).await;
     assert_eq!(receiver.gifts(), ids("a", 1));
-    assert_eq!(node.engine.run(ReadWebhook { key: gone.clone() }).await.unwrap(), None);
+    assert_eq!(node.engine.read_webhook(&gone).await.unwrap(), None);
 }
 
-async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
+async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Storage) {
     let receiver = Receiver::that(|_| OK).await;
     let node = Node::on(&store).await;
     let patch = serde_json::value::to_raw_value(&json!({"dedup": "drop"})).unwrap();
     let patch = PolicyChange::Merge(PolicyPatch::parse(&patch).unwrap());
-    node.engine.run(SetPolicy { feed: named("show"), change: patch, now: Millis::now() }).await.unwrap();
+    node.engine.set_policy(&named("show"), &patch, Millis::now()).await.unwrap();
     set(&node.engine, &key("show", "game"), spec(receiver.url("game"))).await;
     let gifts = vec![gift("a").parse(), gift("t").test().parse(), gift("b").parse()];
-    node.engine.run(Publish { feed: named("show"), gifts, now: Millis::now() }).await.unwrap();
+    node.engine.publish(&named("show"), gifts, Millis::now()).await.unwrap();
     assert_eq!(receiver.wait_for_gifts(2).await, ["a", "b"]);
     let types: Vec<_> = receiver
         .got()
@@ -121,7 +117,7 @@ async fn suppressed_gifts_are_delivered_and_tests_are_not(store: Store) {
     assert_eq!(types, ["gift.accepted", "gift.suppressed"]);
 }
 
-async fn a_webhook_is_sent_only_the_types_that_it_wants(store: Store) {
+async fn a_webhook_is_sent_only_the_types_that_it_wants(store: Storage) {
     let (all, some, back) = (Receiver::start().await, Receiver::start().await, Receiver::start().await);
     let node = Node::on(&store).await;
     for (receiver, name, types) in [
@@ -136,10 +132,10 @@ async fn a_webhook_is_sent_only_the_types_that_it_wants(store: Store) {
     // Of one giver each, so that every second joins the one before.
     for n in 0..10 {
         let twice = (0..2).map(|m| gift(&format!("g{n}-{m}")).by(&n.to_string()).parse()).collect();
-        node.engine.run(Publish { feed: named("show"), gifts: twice, now: Millis::now() }).await.unwrap();
+        node.engine.publish(&named("show"), twice, Millis::now()).await.unwrap();
     }
     let (feed, id, now) = (named("show"), "g3-1".parse().unwrap(), Millis::now());
-    node.engine.run(RetractGift { feed, id, reason: None, now }).await.unwrap();
+    node.engine.retract_gift(&feed, &id, None, now).await.unwrap();
     node.give("show", &["last".to_owned()]).await;
     assert_eq!(all.wait_for_gifts(21).await.len(), 21);
     let mut wanted: Vec<_> = (0..10).map(|n| format!("g{n}-0")).collect();
@@ -152,7 +148,7 @@ async fn a_webhook_is_sent_only_the_types_that_it_wants(store: Store) {
         loop {
             let job = Job { feed: named("show"), reader: key("show", name).reader() };
             let want = Want { most: 100, batch_ms: 0 };
-            let work = node.engine.run(OpenJob { job, want, now: Millis::now() }).await.unwrap().unwrap();
+            let work = node.engine.open_job(&job, want, Millis::now()).await.unwrap().unwrap();
             if work.backlog == 0 {
                 break;
             }

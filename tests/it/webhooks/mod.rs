@@ -14,9 +14,7 @@ use serde_json::{Value, json};
 use tipcast::domain::{
     DeadLetter, Delivery, FeedId, Hook, HookKey, HookScope, HookSpec, HookState, Millis, PolicyPatch,
 };
-use tipcast::engine::{
-    Engine, ListDeadLetters, PolicyChange, Publish, ReadWebhook, SetPolicy, SwapWebhook, Swapped,
-};
+use tipcast::engine::{PolicyChange, Store, Swapped};
 use tipcast::metrics::Metrics;
 use tipcast::work::reports::{ReportLoop, ReportOptions};
 use tokio::time::{Instant, sleep};
@@ -24,16 +22,16 @@ use tokio::time::{Instant, sleep};
 use crate::support::case::PATIENCE;
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::receiver::{Receiver, SECRET};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
-/// Runs each test, an `async fn(Store)`, on a folder and on Redis.
+/// Runs each test, an `async fn(Storage)`, on a folder and on Redis.
 macro_rules! on_both {
     ($($test:ident),+ $(,)?) => {
         mod on_a_folder {
-            $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Store::embedded()).await })+
+            $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Storage::embedded()).await })+
         }
         mod on_redis {
-            $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Store::redis()).await })+
+            $(#[tokio::test] async fn $test() { super::$test($crate::support::stores::Storage::redis()).await })+
         }
     };
 }
@@ -41,18 +39,18 @@ use on_both;
 
 /// A node: its engine and its loop.
 struct Node {
-    engine: Engine,
+    engine: Store,
     metrics: Arc<Metrics>,
     _loop: ReportLoop,
 }
 
 impl Node {
-    async fn on(store: &Store) -> Node {
+    async fn on(store: &Storage) -> Node {
         Node::with(store, |_| ()).await
     }
 
-    async fn with(store: &Store, change: impl FnOnce(&mut ReportOptions)) -> Node {
-        let (engine, metrics) = (store.open().await, Arc::new(Metrics::default()));
+    async fn with(store: &Storage, change: impl FnOnce(&mut ReportOptions)) -> Node {
+        let (engine, metrics) = (store.open_store().await, Arc::new(Metrics::default()));
         let mut options = ReportOptions { allow_private: true, ..ReportOptions::default() };
         change(&mut options);
         let report_loop =
@@ -72,12 +70,12 @@ impl Node {
     async fn give(&self, feed: &str, ids: &[String]) {
         for part in ids.chunks(100) {
             let gifts = part.iter().map(|id| GiftSpec::parse(&gift(id).by(id))).collect();
-            self.engine.run(Publish { feed: named(feed), gifts, now: Millis::now() }).await.unwrap();
+            self.engine.publish(&named(feed), gifts, Millis::now()).await.unwrap();
         }
     }
 
     async fn hook(&self, key: &HookKey) -> Hook {
-        self.engine.run(ReadWebhook { key: key.clone() }).await.unwrap().unwrap()
+        self.engine.read_webhook(key).await.unwrap().unwrap()
     }
 
     /// Waits until a webhook is as it should be.
@@ -97,11 +95,7 @@ impl Node {
     async fn wait_for_dead(&self, feed: &str, key: &HookKey, count: usize) -> Vec<DeadLetter> {
         let since = Instant::now();
         loop {
-            let dead = self
-                .engine
-                .run(ListDeadLetters { feed: named(feed), reader: key.reader(), skip: 0, max: 100_000 })
-                .await
-                .unwrap();
+            let dead = self.engine.list_dead_letters(&named(feed), &key.reader(), 0, 100_000).await.unwrap();
             if dead.len() == count {
                 return dead;
             }
@@ -138,31 +132,25 @@ fn spec(url: String) -> HookSpec {
 }
 
 /// Sets a webhook, new or not.
-async fn set(engine: &Engine, key: &HookKey, spec: HookSpec) {
-    let (known, now) = (engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), Millis::now());
+async fn set(engine: &Store, key: &HookKey, spec: HookSpec) {
+    let (known, now) = (engine.read_webhook(key).await.unwrap(), Millis::now());
     let to = match &known {
         None => Hook::new(spec, now),
         Some(hook) => hook.set(spec, 60_000, now),
     };
-    let swapped = engine
-        .run(SwapWebhook { key: key.clone(), was: known.map(|hook| hook.version), to: Some(to), now })
-        .await
-        .unwrap();
+    let swapped = engine.swap_webhook(key, known.map(|hook| hook.version), Some(to), now).await.unwrap();
     assert_eq!(swapped, Swapped::Done);
 }
 
 /// Every gift a row of its own.
-async fn roomy(engine: &Engine, feed: &str) {
+async fn roomy(engine: &Store, feed: &str) {
     let raw = serde_json::value::to_raw_value(&json!({"dedup": "off"})).unwrap();
     let patch = PolicyPatch::parse(&raw).unwrap();
-    engine
-        .run(SetPolicy { feed: named(feed), change: PolicyChange::Merge(patch), now: Millis::now() })
-        .await
-        .unwrap();
+    engine.set_policy(&named(feed), &PolicyChange::Merge(patch), Millis::now()).await.unwrap();
 }
 
 /// A node with a webhook of the feed `show` at this endpoint.
-async fn one_hook(store: &Store, receiver: &Receiver, batch_max: u64) -> (Node, HookKey) {
+async fn one_hook(store: &Storage, receiver: &Receiver, batch_max: u64) -> (Node, HookKey) {
     let node = Node::on(store).await;
     let key = set_hook(&node, receiver, batch_max).await;
     (node, key)

@@ -7,14 +7,13 @@ use tipcast::engine::store::StoreOptions;
 use super::*;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::redis_server::RedisServer;
-use tipcast::engine::Publish;
 
-async fn engine_at(url: String) -> Engine {
+async fn engine_at(url: String) -> Store {
     let call_timeout = Duration::from_millis(500);
-    Engine::redis(StoreOptions { call_timeout, prefix: "w:".into(), ..StoreOptions::new(url) }).await.unwrap()
+    Store::redis(StoreOptions { call_timeout, prefix: "w:".into(), ..StoreOptions::new(url) }).await.unwrap()
 }
 
-fn deliver(engine: &Engine) -> ReportLoop {
+fn deliver(engine: &Store) -> ReportLoop {
     let timeout = Duration::from_millis(500);
     let options = ReportOptions { allow_private: true, timeout, ..ReportOptions::default() };
     let (metrics, tracer) = (Arc::new(Metrics::default()), Arc::default());
@@ -22,13 +21,9 @@ fn deliver(engine: &Engine) -> ReportLoop {
 }
 
 /// Gives a gift, again and again until it is taken: its id makes that harmless.
-async fn give(engine: &Engine, id: &str) {
+async fn give(engine: &Store, id: &str) {
     let since = Instant::now();
-    while engine
-        .run(Publish { feed: named("show"), gifts: vec![gift(id).by(id).parse()], now: Millis::now() })
-        .await
-        .is_err()
-    {
+    while engine.publish(&named("show"), vec![gift(id).by(id).parse()], Millis::now()).await.is_err() {
         assert!(since.elapsed() < PATIENCE, "it does not come back");
         sleep(Duration::from_millis(5)).await;
     }

@@ -64,9 +64,9 @@ fn is_counted(operation: labels::Operation) -> bool {
 }
 
 /// Every point of a delivery at which a node can die, before and after the store has done what it was asked.
-async fn a_node_that_dies_between_any_two_steps_loses_nothing(store: Store) {
+async fn a_node_that_dies_between_any_two_steps_loses_nothing(store: Storage) {
     const CALLS: usize = 9;
-    let engine = store.open().await;
+    let engine = store.open_store().await;
     let receiver = Receiver::start().await;
     let feeds: Vec<(String, usize, bool)> = (1..=CALLS)
         .flat_map(|calls| [false, true].map(|done| (format!("f{calls}-{done}"), calls, done)))
@@ -83,7 +83,7 @@ async fn a_node_that_dies_between_any_two_steps_loses_nothing(store: Store) {
         let gifts = ids(&format!("{feed}-"), 7).iter().map(|id| gift(id).by(id).parse()).collect();
         let mortal = Arc::new(Mortal { left: (*calls).into(), done: *done, dies_after: false.into() });
         let mut wakes = engine.job_wakes();
-        engine.run(Publish { feed: named(feed), gifts, now: Millis::now() }).await.unwrap();
+        engine.publish(&named(feed), gifts, Millis::now()).await.unwrap();
         let _ = tokio::time::timeout(Duration::from_millis(200), wakes.next()).await;
         let dying = ReportLoop::start(
             engine.clone().intercepted(mortal.clone()),

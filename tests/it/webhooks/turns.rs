@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::support::receiver::{Delivery as Came, OK, Reply};
-use tipcast::engine::Publish;
 
 on_both![
     a_hot_feed_and_a_dead_endpoint_hold_up_nobody,
@@ -13,7 +12,7 @@ on_both![
 ];
 
 /// A thousand feeds with a webhook of all feeds and one dead endpoint in the same; one feed is hot.
-async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Store) {
+async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Storage) {
     const FEEDS: usize = 1_000;
     let receiver = Receiver::that(|came: &Came| if came.path == "dead" { Reply::Hang } else { OK }).await;
     let node = Node::with(&store, |options| options.timeout = Duration::from_secs(4)).await;
@@ -36,7 +35,7 @@ async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Store) {
     assert!(all.iter().all(|feed| per_feed[feed.as_str()] == [format!("{feed}-gift")]));
 }
 
-async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: Store) {
+async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Hang).await;
     // A turn lasts as long as two attempts and 5 s more; nobody takes it over before.
     let node = Node::with(&store, |options| options.timeout = Duration::from_secs(1)).await;
@@ -45,7 +44,7 @@ async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: S
     receiver.wait_for("the first attempt", |got| got.len() == 1).await;
     let engine = node.engine.clone();
     drop(node);
-    engine.close().await.unwrap();
+    engine.close().await;
     receiver.answers(|_| OK);
     let _node = Node::on(&store).await;
     assert_eq!(receiver.wait_for_gifts(5).await, ids("g", 5));
@@ -53,7 +52,7 @@ async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: S
     assert_eq!((&got[0].id, &got[0].body), (&got[1].id, &got[1].body));
 }
 
-async fn a_store_that_is_opened_again_goes_on_where_it_was(store: Store) {
+async fn a_store_that_is_opened_again_goes_on_where_it_was(store: Storage) {
     let receiver = Receiver::start().await;
     let (node, _) = one_hook(&store, &receiver, 10).await;
     node.give("show", &ids("a", 25)).await;
@@ -62,8 +61,8 @@ async fn a_store_that_is_opened_again_goes_on_where_it_was(store: Store) {
     drop(node);
     // Nobody delivers now.
     let gifts = ids("b", 5).iter().map(|id| gift(id).by(id).parse()).collect();
-    engine.run(Publish { feed: named("show"), gifts, now: Millis::now() }).await.unwrap();
-    engine.close().await.unwrap();
+    engine.publish(&named("show"), gifts, Millis::now()).await.unwrap();
+    engine.close().await;
     let _node = Node::on(&store).await;
     let all: Vec<_> = ids("a", 25).into_iter().chain(ids("b", 5)).collect();
     assert_eq!(receiver.wait_for_gifts(30).await, all);

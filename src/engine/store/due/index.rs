@@ -102,7 +102,7 @@ impl DueIndex {
         }
     }
 
-    /// See [`crate::engine::ClaimDue`].
+    /// See [`Store::claim_due`].
     pub async fn claim(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Result<DueTurn, Fault> {
         let over = over.into_iter().map(|done| Over {
             member: done.feed.to_string(),

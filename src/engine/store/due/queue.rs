@@ -109,7 +109,7 @@ impl DueQueue {
         Ok(Entries { now, next, entries })
     }
 
-    /// See [`crate::engine::Engine::scheduled`].
+    /// See [`crate::engine::Store::scheduled`].
     pub async fn scheduled(
         &self,
         feed: &FeedId,
@@ -128,7 +128,7 @@ impl DueQueue {
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
-    /// See [`crate::engine::ListReviews`].
+    /// See [`Store::list_reviews`].
     pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
         let most = REVIEWS_MAX as usize;
         let found = self.entries(feed, "r", None, most, Some(now)).await?;
@@ -146,7 +146,7 @@ impl DueQueue {
         Ok(all.into_iter().map(|(.., it)| it).collect())
     }
 
-    /// See [`crate::engine::Engine::unschedule`].
+    /// See [`crate::engine::Store::unschedule`].
     pub async fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<Unscheduled, Fault> {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
@@ -163,7 +163,7 @@ impl DueQueue {
         }
     }
 
-    /// See [`crate::engine::Engine::dead`].
+    /// See [`crate::engine::Store::dead`].
     pub async fn dead(&self, feed: &FeedId) -> Result<Vec<DeadDue>, Fault> {
         let [_, dead] = self.runner().keys.failed(feed);
         let mut cmd = redis::cmd("LRANGE");
@@ -173,7 +173,7 @@ impl DueQueue {
         Ok(texts.iter().map(read).collect::<Result<_, _>>()?)
     }
 
-    /// See [`crate::engine::Engine::run_due`]. This is where every kind of entry is handled: entries of one
+    /// See [`crate::engine::Store::run_due`]. This is where every kind of entry is handled: entries of one
     /// kind that follow each other go together, in a script that takes them out of the queue if, and only
     /// if, they are there and due.
     pub async fn run_due(&self, feed: &FeedId, now: Millis) -> Result<DueRun, Fault> {
@@ -201,7 +201,7 @@ impl DueQueue {
         Ok(run)
     }
 
-    /// See [`crate::engine::Rewind`].
+    /// See [`Store::rewind`].
     pub async fn rewind(&self, now: Millis) -> Result<u64, Fault> {
         let (mut place, mut moved, begun) = (Some(PagePlace::default()), 0, Instant::now());
         while let Some(at) = place {

@@ -86,7 +86,7 @@ impl JobIndex {
         Ok(())
     }
 
-    /// See [`crate::engine::ClaimJobs`].
+    /// See [`Store::claim_jobs`].
     pub async fn claim(
         &self,
         over: &[JobDone],

@@ -3,7 +3,6 @@
 use serde_json::json;
 use tipcast::domain::moderate::GiftRefunded;
 use tipcast::domain::{Block, BlockScope, Delta};
-use tipcast::engine::{BlockUser, RefundGift, RetractUser};
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, rockets, with};
@@ -62,7 +61,7 @@ async fn a_combo_is_given_what_it_grew_by_whatever_becomes_of_its_rows(mut t: Ca
 async fn frames_that_nobody_sees_are_paid_for_once(mut t: Case) {
     t.accepted(frame("f1", 2, 20)).await;
     let block = Block { user: "ann".into(), at: t.now, until: Some(t.now.plus(1_000)) };
-    t.engine.run(BlockUser { scope: BlockScope::Feed(t.feed.clone()), block }).await.unwrap();
+    t.engine.block_user(&BlockScope::Feed(t.feed.clone()), &block).await.unwrap();
     t.suppressed(frame("f2", 5, 50)).await;
     t.pass(1_000);
     t.merged(frame("f3", 6, 60)).await;
@@ -181,8 +180,7 @@ async fn all_rows_of_a_user_are_taken_back_gift_by_gift(mut t: Case) {
     entries(&mut t).await;
     let before = t.list().await.at.seq;
     let engine = t.engine.clone();
-    let all = RetractUser { feed: t.feed.clone(), user: "ann".into(), now: t.now };
-    assert_eq!(engine.run(all).await.unwrap(), 2);
+    assert_eq!(engine.retract_user(&t.feed, "ann", t.now).await.unwrap(), 2);
     let wanted = [("a1", "rose", before + 1), ("a3", "rose", before + 1), ("a2", "cake", before + 2)];
     let wanted = wanted.map(|(id, kind, seq)| format!("gift.retracted {id} ann {kind} -1 {seq}"));
     assert_eq!(entries(&mut t).await, wanted);
@@ -210,7 +208,7 @@ async fn what_is_found_among_many_entries_is_found(mut t: Case) {
 async fn refund(t: &mut Case, id: &str, refunded: u64) -> GiftRefunded {
     let (feed, id, now) = (t.feed.clone(), id.parse().unwrap(), t.now);
     let reason = Some("so \"said\"".to_owned());
-    let done = t.engine.run(RefundGift { feed, id, refunded, reason, now }).await.unwrap();
+    let done = t.engine.refund_gift(&feed, &id, refunded, reason, now).await.unwrap();
     t.list().await;
     done
 }

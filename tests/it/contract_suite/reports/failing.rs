@@ -2,18 +2,16 @@
 //! memory agrees with the disk again.
 
 use tipcast::domain::{Hook, Job, Reader};
-use tipcast::engine::{
-    ClaimEntries, EngineError, ListReaders, ProbeStore, Publish, ReadWebhook, SaveJob, SwapWebhook, Swapped,
-};
+use tipcast::engine::{EngineError, Swapped};
 
 use crate::support::case::{Case, PATIENCE};
 use crate::support::gifts::gift;
 use crate::support::readers::{ASK, BATCH_MS, cursors, gifts, group_of, handed, of_all, of_feed, spec};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 /// Lets commits fail, or work again.
 async fn spoil(t: &Case, spoilt: bool) {
-    let Store::Embedded(dir) = &t.store else { unreachable!() };
+    let Storage::Embedded(dir) = &t.store else { unreachable!() };
     let db = rusqlite::Connection::open(dir.path().join("tipcast.db")).unwrap();
     db.busy_timeout(PATIENCE).unwrap();
     let sql = match spoilt {
@@ -22,14 +20,14 @@ async fn spoil(t: &Case, spoilt: bool) {
     };
     db.execute_batch(sql).unwrap();
     let deadline = tokio::time::Instant::now() + PATIENCE;
-    while !spoilt && t.engine.run(ProbeStore).await.is_err() {
+    while !spoilt && t.engine.probe_store().await.is_err() {
         assert!(tokio::time::Instant::now() < deadline, "it writes again");
     }
 }
 
 #[tokio::test]
 async fn an_entry_whose_commit_fails_was_never_there() {
-    let mut t = Case::on(Store::embedded()).await;
+    let mut t = Case::on(Storage::embedded()).await;
     let keys = [of_feed(&t.feed, "w"), of_all("w")];
     for key in &keys {
         t.hook(key).await;
@@ -40,7 +38,7 @@ async fn an_entry_whose_commit_fails_was_never_there() {
         }
         spoil(&t, true).await;
         let lost = vec![gift("lost").parse()];
-        let failed = t.engine.run(Publish { feed: t.feed.clone(), gifts: lost, now: t.now }).await;
+        let failed = t.engine.publish(&t.feed, lost, t.now).await;
         assert!(matches!(failed, Err(EngineError::Unavailable(_))), "{failed:?}");
         spoil(&t, false).await;
     }
@@ -57,40 +55,25 @@ async fn an_entry_whose_commit_fails_was_never_there() {
 
 #[tokio::test]
 async fn a_reader_whose_commit_fails_was_never_there() {
-    let mut t = Case::on(Store::embedded()).await;
+    let mut t = Case::on(Storage::embedded()).await;
     t.give(&["a"]).await;
     spoil(&t, true).await;
-    assert!(
-        t.engine
-            .run(ClaimEntries { feed: t.feed.clone(), group: group_of("g"), ask: ASK, now: t.now })
-            .await
-            .is_err()
-    );
+    assert!(t.engine.claim_entries(&t.feed, &group_of("g"), ASK, t.now).await.is_err());
     for key in [of_feed(&t.feed, "w"), of_all("w")] {
-        assert!(
-            t.engine
-                .run(SwapWebhook {
-                    key: key.clone(),
-                    was: None,
-                    to: Some(Hook::new(spec(), t.now)),
-                    now: t.now
-                })
-                .await
-                .is_err()
-        );
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), None);
+        assert!(t.engine.swap_webhook(&key, None, Some(Hook::new(spec(), t.now)), t.now).await.is_err());
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), None);
     }
     spoil(&t, false).await;
     t.give(&["b"]).await;
     t.pass(BATCH_MS);
     t.no_job().await;
     assert_eq!(t.group("g").await, None);
-    assert_eq!(t.engine.run(ListReaders { feed: Some(t.feed.clone()) }).await.unwrap(), []);
+    assert_eq!(t.engine.list_readers(Some(&t.feed)).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn a_job_that_was_done_in_a_commit_that_failed_is_a_job_still() {
-    let mut t = Case::on(Store::embedded()).await;
+    let mut t = Case::on(Storage::embedded()).await;
     let key = of_feed(&t.feed, "w");
     t.hook(&key).await;
     t.give(&["a"]).await;
@@ -100,7 +83,7 @@ async fn a_job_that_was_done_in_a_commit_that_failed_is_a_job_still() {
     spoil(&t, true).await;
     let save = tipcast::engine::Save { through, ..Default::default() };
     let want = crate::support::readers::WANT;
-    assert!(t.engine.run(SaveJob { job: lease.job.clone(), save, want, now: t.now }).await.is_err());
+    assert!(t.engine.save_job(&lease.job, save, want, t.now).await.is_err());
     spoil(&t, false).await;
     t.pass(crate::support::readers::TURN_MS);
     let job: Job = t.only_job().await.job;
@@ -108,7 +91,7 @@ async fn a_job_that_was_done_in_a_commit_that_failed_is_a_job_still() {
     assert_eq!(t.swap(&key, Some(1), None).await, Swapped::Done);
     assert!(
         !t.engine
-            .run(ListReaders { feed: Some(t.feed.clone()) })
+            .list_readers(Some(&t.feed))
             .await
             .unwrap()
             .iter()

@@ -2,7 +2,7 @@
 
 use tipcast::domain::story::EntryState;
 use tipcast::domain::{Ask, Cursor, GroupView, Handed, Reader, Replay, Start};
-use tipcast::engine::{ClaimEntries, DeleteGroup, ListReaders, Notice, Publish, READERS_MAX, Subscribe};
+use tipcast::engine::{Notice, READERS_MAX};
 
 use crate::support::case::{Case, PATIENCE};
 use crate::support::gifts::gift;
@@ -130,18 +130,18 @@ async fn nothing_is_known_of_a_group_that_is_not_there(mut t: Case) {
     assert_eq!((t.ack("g", &[cursor]).await, t.nack("g", &[cursor]).await), (None, None));
     assert_eq!(t.letters(&reader_of("g")).await, []);
     assert_eq!(t.replay(&reader_of("g"), Replay::All).await, 0);
-    assert!(!t.engine.run(DeleteGroup { feed: t.feed.clone(), group: group_of("g") }).await.unwrap());
+    assert!(!t.engine.delete_group(&t.feed, &group_of("g")).await.unwrap());
     assert_eq!(t.group("g").await, None, "asking makes none");
-    assert_eq!(t.engine.run(ListReaders { feed: Some(t.feed.clone()) }).await.unwrap(), []);
+    assert_eq!(t.engine.list_readers(Some(&t.feed)).await.unwrap(), []);
 }
 
 async fn a_group_that_is_deleted_is_forgotten_with_all_it_has(mut t: Case) {
     t.give(&["a", "b"]).await;
     t.take("g").await;
     t.take("other").await;
-    assert!(t.engine.run(DeleteGroup { feed: t.feed.clone(), group: group_of("g") }).await.unwrap());
+    assert!(t.engine.delete_group(&t.feed, &group_of("g")).await.unwrap());
     assert_eq!(t.group("g").await, None);
-    assert!(!t.engine.run(DeleteGroup { feed: t.feed.clone(), group: group_of("g") }).await.unwrap());
+    assert!(!t.engine.delete_group(&t.feed, &group_of("g")).await.unwrap());
     assert_eq!(t.stands("other").await, (0, 2, 0));
     let anew = t.take("g").await;
     assert_eq!((handed(&anew), anew[0].attempt), (vec!["a".to_owned(), "b".to_owned()], 1));
@@ -150,7 +150,7 @@ async fn a_group_that_is_deleted_is_forgotten_with_all_it_has(mut t: Case) {
 async fn readers_are_listed_by_name(mut t: Case) {
     let engine = t.engine.clone();
     let mut other =
-        Case::with(crate::support::stores::Store::model(), engine, "another".parse().unwrap()).await;
+        Case::with(crate::support::stores::Storage::model(), engine, "another".parse().unwrap()).await;
     t.take("b").await;
     t.take("a").await;
     other.take("c").await;
@@ -158,10 +158,10 @@ async fn readers_are_listed_by_name(mut t: Case) {
     t.hook(&hook).await;
     let of = |case: &Case, reader: Reader| (case.feed.clone(), reader);
     let own = [of(&t, reader_of("a")), of(&t, reader_of("b")), of(&t, hook.reader())];
-    assert_eq!(t.engine.run(ListReaders { feed: Some(t.feed.clone()) }).await.unwrap(), own);
+    assert_eq!(t.engine.list_readers(Some(&t.feed)).await.unwrap(), own);
     let mut groups = vec![of(&t, reader_of("a")), of(&t, reader_of("b")), of(&other, reader_of("c"))];
     groups.sort();
-    assert_eq!(t.engine.run(ListReaders { feed: None }).await.unwrap(), groups);
+    assert_eq!(t.engine.list_readers(None).await.unwrap(), groups);
 }
 
 async fn a_feed_has_so_many_readers_and_no_more(mut t: Case) {
@@ -174,7 +174,7 @@ async fn a_feed_has_so_many_readers_and_no_more(mut t: Case) {
     assert_eq!(t.ask("one-too-many", ASK).await, None);
     assert_eq!(t.group("one-too-many").await, None);
     assert_eq!(t.take("g1").await, [], "the others go on");
-    assert!(t.engine.run(DeleteGroup { feed: t.feed.clone(), group: group_of("g1") }).await.unwrap());
+    assert!(t.engine.delete_group(&t.feed, &group_of("g1")).await.unwrap());
     assert_eq!(t.take("one-too-many").await.len(), 1);
 }
 
@@ -182,7 +182,7 @@ async fn subscriptions_are_told_of_entries_that_change_nothing_and_of_what_is_gi
     t.patch(serde_json::json!({"dedup": "drop"})).await;
     t.accepted(gift("a")).await;
     let all = t.take("g").await;
-    let mut told = t.engine.run(Subscribe { feed: t.feed.clone() }).await.unwrap();
+    let mut told = t.engine.subscribe(&t.feed).await.unwrap();
     for step in 0..2 {
         match step {
             0 => drop(t.suppressed(gift("b")).await),
@@ -207,10 +207,7 @@ async fn publishers_and_claimers_at_the_same_time_lose_nothing_and_repeat_nothin
         work.spawn(async move {
             for n in 0..EACH {
                 let id = format!("{publisher}-{n}");
-                engine
-                    .run(Publish { feed: feed.clone(), gifts: vec![gift(&id).by(&id).parse()], now })
-                    .await
-                    .unwrap();
+                engine.publish(&feed, vec![gift(&id).by(&id).parse()], now).await.unwrap();
             }
             vec![]
         });
@@ -222,14 +219,7 @@ async fn publishers_and_claimers_at_the_same_time_lose_nothing_and_repeat_nothin
             let mut all: Vec<Handed> = vec![];
             // As many rounds as it takes does not matter: what is left is claimed below.
             for _ in 0..EACH {
-                all.extend(
-                    engine
-                        .run(ClaimEntries { feed: feed.clone(), group: group.clone(), ask, now })
-                        .await
-                        .unwrap()
-                        .unwrap()
-                        .entries,
-                );
+                all.extend(engine.claim_entries(&feed, &group, ask, now).await.unwrap().unwrap().entries);
             }
             all
         });

@@ -1,10 +1,7 @@
 //! Webhooks as the store has them: set, changed by one at a time, and gone with all they have.
 
 use tipcast::domain::{Cursor, Hook, HookFault, HookScope, HookState, Job, Replay};
-use tipcast::engine::{
-    Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, ListDeadLetterFeeds, ListWebhooks, OpenJob, READERS_MAX,
-    ReadSigningKey, ReadWebhook, Save, Swapped,
-};
+use tipcast::engine::{Death, HOOKS_OF_ALL_MAX, JobDone, JobLease, READERS_MAX, Save, Swapped};
 
 use crate::support::case::Case;
 use crate::support::readers::{BATCH_MS, WANT, gifts, of_all, of_feed, spec};
@@ -38,7 +35,7 @@ async fn bury_first(t: &mut Case, key: &tipcast::domain::HookKey) -> Cursor {
 async fn work_there_is(t: &mut Case) -> Vec<Job> {
     let (mut over, mut there) = (vec![], vec![]);
     for JobLease { job, token } in t.turn(vec![]).await.jobs {
-        match t.engine.run(OpenJob { job: job.clone(), want: WANT, now: t.now }).await.unwrap() {
+        match t.engine.open_job(&job, WANT, t.now).await.unwrap() {
             Some(work) if work.backlog > 0 => there.push(job),
             _ => over.push(JobDone { job, token, next_in_ms: None }),
         }
@@ -49,12 +46,12 @@ async fn work_there_is(t: &mut Case) -> Vec<Job> {
 
 async fn a_webhook_is_swapped_by_who_knows_its_version(mut t: Case) {
     for key in [of_feed(&t.feed, "w"), of_all("w")] {
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), None);
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), None);
         assert_eq!(t.swap(&key, Some(1), Some(Hook::new(spec(), t.now))).await, Swapped::Stale);
         assert_eq!(t.swap(&key, Some(1), None).await, Swapped::Stale);
         assert_eq!(t.swap(&key, None, None).await, Swapped::Done, "nothing in the place of nothing");
         let first = t.hook(&key).await;
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), Some(first.clone()));
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), Some(first.clone()));
         assert_eq!(t.swap(&key, None, Some(first.clone())).await, Swapped::Stale);
         let fault = HookFault { at: 5, text: "\"503\" Service \u{1F339}\n".into() };
         let mut second = first.set(spec(), 1_000, t.now);
@@ -62,12 +59,12 @@ async fn a_webhook_is_swapped_by_who_knows_its_version(mut t: Case) {
         (second.last_error, second.failing_since) = (Some(fault), Some(t.now.0));
         second.before = Some(("whsec_before".into(), 7));
         assert_eq!(t.swap(&key, Some(1), Some(second.clone())).await, Swapped::Done);
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), Some(second.clone()));
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), Some(second.clone()));
         assert_eq!(t.swap(&key, Some(1), Some(first)).await, Swapped::Stale);
         assert_eq!(t.swap(&key, Some(1), None).await, Swapped::Stale);
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), Some(second));
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), Some(second));
         assert_eq!(t.swap(&key, Some(2), None).await, Swapped::Done);
-        assert_eq!(t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap(), None);
+        assert_eq!(t.engine.read_webhook(&key).await.unwrap(), None);
     }
 }
 
@@ -79,7 +76,7 @@ async fn webhooks_are_listed_by_scope_and_name(mut t: Case) {
         t.hook(key).await;
     }
     let mut listed: Vec<_> =
-        t.engine.run(ListWebhooks).await.unwrap().into_iter().map(|(key, _)| key).collect();
+        t.engine.list_webhooks().await.unwrap().into_iter().map(|(key, _)| key).collect();
     // Whether those of all feeds come first or last does not matter.
     listed.sort_by_key(|key| matches!(key.scope, HookScope::All));
     keys.sort();
@@ -95,7 +92,7 @@ async fn a_feed_has_so_many_webhooks_and_no_more(mut t: Case) {
     let (last, first) = (of_feed(&t.feed, "last"), of_feed(&t.feed, "w1"));
     let hook = Hook::new(spec(), t.now);
     assert_eq!(t.swap(&last, None, Some(hook.clone())).await, Swapped::Full);
-    assert_eq!(t.engine.run(ReadWebhook { key: last.clone() }).await.unwrap(), None);
+    assert_eq!(t.engine.read_webhook(&last).await.unwrap(), None);
     let set = hook.set(spec(), 0, t.now);
     assert_eq!(t.swap(&first, Some(1), Some(set)).await, Swapped::Done, "one that is there changes");
     assert_eq!(t.swap(&first, Some(2), None).await, Swapped::Done);
@@ -198,14 +195,14 @@ async fn a_webhook_of_all_feeds_that_is_deleted_takes_all_it_has_along_everywher
 async fn feeds_in_which_a_webhook_of_all_feeds_has_dead_letters_are_listed(mut t: Case) {
     let key = of_all("w");
     t.hook(&key).await;
-    assert_eq!(t.engine.run(ListDeadLetterFeeds { hook: key.name.clone() }).await.unwrap(), []);
+    assert_eq!(t.engine.list_dead_letter_feeds(&key.name).await.unwrap(), []);
     t.give(&["a"]).await;
     bury_first(&mut t, &key).await;
-    assert_eq!(t.engine.run(ListDeadLetterFeeds { hook: key.name.clone() }).await.unwrap(), [t.feed.clone()]);
-    assert_eq!(t.engine.run(ListDeadLetterFeeds { hook: of_all("other").name }).await.unwrap(), []);
+    assert_eq!(t.engine.list_dead_letter_feeds(&key.name).await.unwrap(), [t.feed.clone()]);
+    assert_eq!(t.engine.list_dead_letter_feeds(&of_all("other").name).await.unwrap(), []);
 }
 
 async fn an_installation_has_one_key_of_signatures(t: Case) {
-    let first = t.engine.run(ReadSigningKey).await.unwrap().key_set();
-    assert_eq!(t.engine.run(ReadSigningKey).await.unwrap().key_set(), first);
+    let first = t.engine.read_signing_key().await.unwrap().key_set();
+    assert_eq!(t.engine.read_signing_key().await.unwrap().key_set(), first);
 }

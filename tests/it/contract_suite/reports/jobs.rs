@@ -3,13 +3,11 @@
 use tipcast::domain::delivery::{Next, Progress, Queues};
 use tipcast::domain::story::EntryState;
 use tipcast::domain::{Cursor, HookKey, HookSpec, Job, Replay};
-use tipcast::engine::{
-    ClaimJobs, Death, JobDone, JobLease, JobTurn, OpenJob, ReportLimits, Save, SaveJob, Want,
-};
+use tipcast::engine::{Death, JobDone, JobLease, JobTurn, ReportLimits, Save, Want};
 
 use crate::support::case::{Case, PATIENCE};
 use crate::support::readers::{BATCH_MS, TURN_MS, WANT, cursors, gifts, of_all, of_feed, spec};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 on_every_engine![
     a_job_is_there_from_the_first_entry_for_a_webhook_that_rests,
@@ -144,7 +142,7 @@ async fn jobs_are_taken_in_the_order_of_their_time(mut t: Case) {
     let mut feeds = vec![];
     for n in [2, 1, 3] {
         let feed = format!("turns-{n}").parse().unwrap();
-        let mut case = Case::with(Store::model(), t.engine.clone(), feed).await;
+        let mut case = Case::with(Storage::model(), t.engine.clone(), feed).await;
         case.now = t.now;
         case.give(&["a"]).await;
         feeds.push(case.feed);
@@ -153,12 +151,11 @@ async fn jobs_are_taken_in_the_order_of_their_time(mut t: Case) {
     t.pass(BATCH_MS);
     let mut taken = vec![];
     for most in [2, 2] {
-        let turn =
-            t.engine.run(ClaimJobs { over: vec![], max: most, lease_ms: TURN_MS, now: t.now }).await.unwrap();
+        let turn = t.engine.claim_jobs(vec![], most, TURN_MS, t.now).await.unwrap();
         taken.extend(turn.jobs.into_iter().map(|lease| lease.job));
     }
     let mut jobs: Vec<_> = feeds.into_iter().map(|feed| Job { feed, reader: key.reader() }).collect();
-    if matches!(t.store, Store::Cluster(..)) {
+    if matches!(t.store, Storage::Cluster(..)) {
         // Each part of the index has its own order.
         taken.sort_by_key(|job| job.feed.to_string());
         jobs.sort_by_key(|job| job.feed.to_string());
@@ -181,16 +178,11 @@ async fn a_job_opens_with_as_many_entries_as_are_wanted(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give_many(0..270).await;
     let want = Want { most: 260, ..WANT };
-    let work = t.engine.run(OpenJob { job: t.job(&key), want, now: t.now }).await.unwrap().unwrap();
+    let work = t.engine.open_job(&t.job(&key), want, t.now).await.unwrap().unwrap();
     assert_eq!(gifts(&work.entries), (0..260).map(|n| format!("n{n}")).collect::<Vec<_>>());
     assert_eq!((work.backlog, work.again, work.now), (270, vec![], t.now));
     let save = done_with("", "x", Some(work.entries[258].cursor));
-    let work = t
-        .engine
-        .run(SaveJob { job: t.job(&key), save, want: Want { most: 2, ..WANT }, now: t.now })
-        .await
-        .unwrap()
-        .unwrap();
+    let work = t.engine.save_job(&t.job(&key), save, Want { most: 2, ..WANT }, t.now).await.unwrap().unwrap();
     assert_eq!((gifts(&work.entries), work.backlog), (vec!["n259".to_owned(), "n260".to_owned()], 11));
 }
 
@@ -342,7 +334,7 @@ async fn jobs_survive_another_engine_on_the_same_store(mut t: Case) {
     t.deliver(&all).await;
     let next = |lease: &JobLease| (lease.job.reader == key.reader()).then_some(0);
     let done = leases.iter().flat_map(|lease| over(lease, next(lease))).collect();
-    t.engine.run(ClaimJobs { over: done, max: 0, lease_ms: TURN_MS, now: t.now }).await.unwrap();
+    t.engine.claim_jobs(done, 0, TURN_MS, t.now).await.unwrap();
     t.reopen_keeping(ReportLimits::default()).await;
     assert_eq!(t.only_job().await.job, t.job(&key));
     t.give(&["b"]).await;
@@ -371,7 +363,7 @@ async fn webhooks_of_a_feed_go_their_own_ways(mut t: Case) {
     assert_eq!(t.letters(&keys[2].reader()).await, []);
 }
 
-async fn first_entry_wakes(store: Store) {
+async fn first_entry_wakes(store: Storage) {
     let mut t = Case::on(store).await;
     let key = of_feed(&t.feed, "w");
     t.hook(&key).await;
@@ -383,10 +375,10 @@ async fn first_entry_wakes(store: Store) {
 
 #[tokio::test]
 async fn a_first_entry_wakes_who_waits_for_jobs_on_the_embedded_store() {
-    first_entry_wakes(Store::embedded()).await;
+    first_entry_wakes(Storage::embedded()).await;
 }
 
 #[tokio::test]
 async fn a_first_entry_wakes_who_waits_for_jobs_on_redis() {
-    first_entry_wakes(Store::redis()).await;
+    first_entry_wakes(Storage::redis()).await;
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tipcast::domain::story::EntryState;
 use tipcast::domain::{Ask, Cursor, EntryStatus, Start};
-use tipcast::engine::{ReadWebhook, ReportLimits, Save};
+use tipcast::engine::{ReportLimits, Save};
 
 use crate::support::case::Case;
 use crate::support::readers::{ASK, attempts, cursors, gifts, handed, of_feed, reader_of};
@@ -179,7 +179,7 @@ async fn everything_survives_another_engine_on_the_same_store(mut t: Case) {
     t.reopen_keeping(limits).await;
     assert_eq!((t.group("g").await, t.letters(&reader_of("g")).await), (view, letters.clone()));
     assert_eq!((letters[0].entry.clone(), t.stands("g").await), (one[0].entry.clone(), (1, 1, 1)));
-    assert_eq!(t.engine.run(ReadWebhook { key: hook.clone() }).await.unwrap(), Some(made));
+    assert_eq!(t.engine.read_webhook(&hook).await.unwrap(), Some(made));
     assert_eq!(t.open_job(&hook).await, Some(work));
     t.give(&["d"]).await;
     let rest = t.take("g").await;

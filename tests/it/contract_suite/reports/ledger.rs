@@ -3,7 +3,7 @@
 use serde_json::json;
 use tipcast::domain::pull::Seek;
 use tipcast::domain::{ClaimOutcome, Claimed, Confirmed, Cursor, Delta, Entry, EntryStatus, GroupId, Millis};
-use tipcast::engine::{ReadLedger, SeekGroup, Unscheduled};
+use tipcast::engine::Unscheduled;
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, held, hold, rockets, with};
@@ -162,9 +162,12 @@ async fn numbers_begin_at_the_first_entrys_time_and_have_no_holes(mut t: Case) {
 async fn every_feed_has_numbers_of_its_own(mut t: Case) {
     t.give(&["a", "b"]).await;
     let engine = t.engine.clone();
-    let mut other =
-        Case::with(crate::support::stores::Store::model(), engine, format!("{}-2", t.feed).parse().unwrap())
-            .await;
+    let mut other = Case::with(
+        crate::support::stores::Storage::model(),
+        engine,
+        format!("{}-2", t.feed).parse().unwrap(),
+    )
+    .await;
     other.pass(10);
     other.give(&["c"]).await;
     t.give(&["d"]).await;
@@ -182,8 +185,7 @@ async fn what_is_taken_back_from_the_list_stays_in_the_ledger(mut t: Case) {
 
 async fn a_ledger_is_read_from_any_number_and_nobody_is_handed_it(mut t: Case) {
     let read = async |t: &Case, from: u64, max: usize| {
-        let part = ReadLedger { feed: t.feed.clone(), from: Cursor(from), max, now: t.now };
-        let part = t.engine.run(part).await.unwrap();
+        let part = t.engine.read_ledger(&t.feed, Cursor(from), max, t.now).await.unwrap();
         (part.entries.iter().map(|entry| entry.cursor.0).collect::<Vec<_>>(), part.behind.0, part.entries)
     };
     assert!(read(&t, 0, 10).await.0.is_empty(), "of a feed that nobody knows");
@@ -203,10 +205,7 @@ async fn a_ledger_is_read_from_any_number_and_nobody_is_handed_it(mut t: Case) {
 
 async fn a_group_is_moved_to_any_place_and_what_it_had_pending_is_dropped(mut t: Case) {
     let group: GroupId = "g".parse().unwrap();
-    let seek = async |t: &Case, to: Seek| {
-        let seek = SeekGroup { feed: t.feed.clone(), group: group.clone(), to, now: t.now };
-        t.engine.run(seek).await.unwrap()
-    };
+    let seek = async |t: &Case, to: Seek| t.engine.seek_group(&t.feed, &group, to, t.now).await.unwrap();
     assert_eq!(seek(&t, Seek::Start).await, None, "there is no such group");
     let first = Cursor::first(t.now).0;
     let mut times = vec![];

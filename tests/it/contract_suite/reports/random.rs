@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use tipcast::domain::{Ask, Cursor, HookKey, Reader, Replay, Start};
-use tipcast::engine::{Death, DeleteGroup, ReadWebhook, ReportLimits, Save, Work};
+use tipcast::engine::{Death, ReportLimits, Save, Work};
 
 use crate::support::case::Case;
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
 use crate::support::readers::{cursors, event, of_all, of_feed, reader_of};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 const STEPS: u32 = 200;
 
@@ -22,20 +22,20 @@ const LIMITS: ReportLimits =
 #[tokio::test]
 async fn the_embedded_store_does_what_the_model_does() {
     for seed in seeds(200..212) {
-        compare(Store::embedded(), seed).await;
+        compare(Storage::embedded(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn the_redis_engine_does_what_the_model_does() {
     for seed in seeds(100..112) {
-        compare(Store::redis(), seed).await;
+        compare(Storage::redis(), seed).await;
     }
 }
 
-async fn compare(store: Store, seed: u64) {
+async fn compare(store: Storage, seed: u64) {
     let mut dice = Dice(seed);
-    let mut sides = [Case::on(Store::model()).await, Case::on(store).await];
+    let mut sides = [Case::on(Storage::model()).await, Case::on(store).await];
     for side in &mut sides {
         side.reopen_keeping(LIMITS).await;
         // The ledger begins now: the calls name entries by that.
@@ -125,14 +125,11 @@ impl Call {
             }
             Call::Delete(group) => {
                 let name: tipcast::domain::GroupId = group.parse().unwrap();
-                seen.push(format!(
-                    "{}",
-                    t.engine.run(DeleteGroup { feed: t.feed.clone(), group: name.clone() }).await.unwrap()
-                ));
+                seen.push(format!("{}", t.engine.delete_group(&t.feed, &name).await.unwrap()));
             }
             Call::Hook(of_all) => {
                 let key = &keys[usize::from(*of_all)];
-                match t.engine.run(ReadWebhook { key: key.clone() }).await.unwrap() {
+                match t.engine.read_webhook(key).await.unwrap() {
                     Some(hook) => drop(t.swap(key, Some(hook.version), None).await),
                     None => drop(t.hook(key).await),
                 }

@@ -12,34 +12,34 @@ use tipcast::domain::{
     Answer, Block, BlockScope, ClaimOutcome, Claimed, Confirmed, Decision, GiftId, HoldId, Outcome, RowId,
     Status,
 };
-use tipcast::engine::{BlockUser, DecideReview, DueFate, ReadTotals, RefundGift};
+use tipcast::engine::DueFate;
 
 use crate::support::case::Case;
 use crate::support::claims::{claim, hold, rockets, with};
 use crate::support::dice::{Dice, seeds};
 use crate::support::gifts::{GiftSpec, gift};
-use crate::support::stores::Store;
+use crate::support::stores::Storage;
 
 const STEPS: u32 = 150;
 
 #[tokio::test]
 async fn the_embedded_store_enters_what_was_given() {
     for seed in seeds(60_000..60_012) {
-        play(Store::embedded(), seed).await;
+        play(Storage::embedded(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn the_redis_engine_enters_what_was_given() {
     for seed in seeds(61_000..61_008) {
-        play(Store::redis(), seed).await;
+        play(Storage::redis(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn the_model_enters_what_was_given() {
     for seed in seeds(60_000..60_012) {
-        play(Store::model(), seed).await;
+        play(Storage::model(), seed).await;
     }
 }
 
@@ -181,11 +181,11 @@ fn random_gift(dice: &mut Dice, n: u64, reviewed: bool) -> GiftSpec {
     spec
 }
 
-async fn play(store: Store, seed: u64) {
+async fn play(store: Storage, seed: u64) {
     let mut dice = Dice(seed);
     let mut t = Case::on(store).await;
     // The model has no totals.
-    let counts = dice.one_in(2) && !matches!(t.store, Store::Model(_));
+    let counts = dice.one_in(2) && !matches!(t.store, Storage::Model(_));
     let totals = if counts { json!(["all"]) } else { json!([]) };
     let review = dice.of(&["off", "off", "messages"]);
     t.patch(json!({
@@ -241,14 +241,9 @@ async fn play(store: Store, seed: u64) {
             18 => {
                 let (id, refunded) =
                     (format!("g{}", dice.below(posted + 1)), dice.of(&[0, 1, 3, 5, 200, 250]));
-                let wish = RefundGift {
-                    feed: t.feed.clone(),
-                    id: id.parse().unwrap(),
-                    refunded,
-                    reason: Some("for \"fun\"".to_owned()),
-                    now: t.now,
-                };
-                let done = t.engine.run(wish).await.unwrap();
+                let reason = Some("for \"fun\"".to_owned());
+                let gift = id.parse().unwrap();
+                let done = t.engine.refund_gift(&t.feed, &gift, refunded, reason, t.now).await.unwrap();
                 t.list().await;
                 book.refunded(&id, refunded as i64, &done);
             }
@@ -263,7 +258,7 @@ async fn play(store: Store, seed: u64) {
             13 => t.reopen().await,
             14 => {
                 let block = Block { user: dice.of(&USERS).into(), at: t.now, until: Some(t.now.plus(2_000)) };
-                t.engine.run(BlockUser { scope: BlockScope::Feed(t.feed.clone()), block }).await.unwrap();
+                t.engine.block_user(&BlockScope::Feed(t.feed.clone()), &block).await.unwrap();
             }
             15 => {
                 let user = dice.of(&["cid", "dan"]);
@@ -292,8 +287,8 @@ async fn play(store: Store, seed: u64) {
                 if let Some(id) = all.first() {
                     let decision = dice.of(&[Decision::Approve, Decision::Mask, Decision::Deny]);
                     let id: GiftId = id.parse().unwrap();
-                    let wish = DecideReview { feed: t.feed.clone(), id, decision, now: t.now };
-                    if let Some(GiftFate::Taken(answer)) = t.engine.run(wish).await.unwrap().done {
+                    let decided = t.engine.decide_review(&t.feed, &id, decision, t.now).await.unwrap();
+                    if let Some(GiftFate::Taken(answer)) = decided.done {
                         book.answered(&answer);
                     }
                     t.list().await;
@@ -317,8 +312,7 @@ async fn play(store: Store, seed: u64) {
         let plain = |sums: &Sums| sums.clone().into_iter().filter(|(_, n)| *n != 0).collect::<Sums>();
         assert_eq!(plain(&sums), plain(&book.sums()), "{story}: the deltas, and what was given");
         if counts {
-            let all = ReadTotals { feed: t.feed.clone(), back: false, now: t.now };
-            let totals = t.engine.run(all).await.unwrap().unwrap();
+            let totals = t.engine.read_totals(&t.feed, false, t.now).await.unwrap().unwrap();
             let view = totals.get(&Period::All).unwrap();
             let mut counted: Sums = view.values.iter().map(|(by, n)| (by.to_string(), *n as i64)).collect();
             counted.insert("units".into(), view.units as i64);

@@ -9,8 +9,6 @@ use tipcast::domain::{
     Row, RowDrop, RowId, Sale, Trace, Value,
 };
 
-use tipcast::engine::ReverseSale;
-
 use super::moderation::Made;
 use super::{Feed, Model, expiry};
 
@@ -373,11 +371,15 @@ impl Model {
         self.on(feed, |f, _| f.look_up(claim, now))
     }
 
-    pub(crate) fn reverse_sale(&self, it: &ReverseSale) -> GiftRefunded {
-        let (claim, now) = (&it.claim, it.now);
-        self.on(&it.feed, |f, policy| {
-            let reversed =
-                f.with_drop(&claim.drop, &policy, now, |f| f.reverse(claim, &it.what, &policy, now));
+    pub(crate) fn reverse_sale(
+        &self,
+        feed: &FeedId,
+        claim: &HoldId,
+        what: &TakingBack,
+        now: Millis,
+    ) -> GiftRefunded {
+        self.on(feed, |f, policy| {
+            let reversed = f.with_drop(&claim.drop, &policy, now, |f| f.reverse(claim, what, &policy, now));
             reversed.unwrap_or(GiftRefunded::Unknown)
         })
     }

@@ -8,7 +8,7 @@ use tipcast::domain::{
     Action, Control, Decision, Delta, DropId, EntryStatus, FeedId, Gift, GiftId, GiftTakenBack, Millis, Op,
     Policy, Position, RemoveReason, Row, RowId, Status, Value,
 };
-use tipcast::engine::{Count, Presence, RefundGift, RetractGift, Unscheduled};
+use tipcast::engine::{Count, Presence, Unscheduled};
 
 use super::{Feed, Known, Model};
 
@@ -267,9 +267,15 @@ impl Feed {
 }
 
 impl Feed {
-    fn refund_gift(&mut self, it: &RefundGift, policy: &Policy) -> GiftRefunded {
-        let now = it.now;
-        match self.ids.get(&it.id) {
+    fn refund_gift(
+        &mut self,
+        id: &GiftId,
+        refunded: u64,
+        reason: Option<String>,
+        policy: &Policy,
+        now: Millis,
+    ) -> GiftRefunded {
+        match self.ids.get(id) {
             Some((_, Known::Waits(_) | Known::InReview, _)) => return GiftRefunded::Waits,
             Some((_, Known::Cancelled(_), until)) if now < *until => {
                 return GiftRefunded::Done { whole: true, refunded: 0, row: None };
@@ -277,23 +283,23 @@ impl Feed {
             Some((_, Known::Taken(_), until)) if now < *until => {}
             _ => return GiftRefunded::Unknown,
         }
-        let brought = self.brought.get_mut(&it.id).unwrap();
+        let brought = self.brought.get_mut(id).unwrap();
         let row = brought.row.clone();
         if brought.taken_back {
             return GiftRefunded::Done { whole: true, refunded: brought.refunded, row };
         }
         let Some((worth, _)) = &mut brought.given.value else { return GiftRefunded::NoValue };
         let value = *worth as u64 + brought.refunded;
-        if it.refunded > value {
+        if refunded > value {
             return GiftRefunded::Above(value);
         }
-        let Some(lost) = it.refunded.checked_sub(brought.refunded).filter(|lost| *lost > 0) else {
+        let Some(lost) = refunded.checked_sub(brought.refunded).filter(|lost| *lost > 0) else {
             return GiftRefunded::Done { whole: false, refunded: brought.refunded, row };
         };
-        brought.refunded = it.refunded;
-        if it.refunded == value {
-            self.retract_gift(&it.id, it.reason.as_deref(), policy, now);
-            return GiftRefunded::Done { whole: true, refunded: it.refunded, row };
+        brought.refunded = refunded;
+        if refunded == value {
+            self.retract_gift(id, reason.as_deref(), policy, now);
+            return GiftRefunded::Done { whole: true, refunded, row };
         }
         *worth -= lost as i64;
         let mine = brought.money.as_mut().filter(|money| money.amount > 0);
@@ -318,15 +324,22 @@ impl Feed {
         });
         if !test {
             let less = Delta { count: 0, value: Some((lost as i64, currency)) };
-            self.enter_less((EntryStatus::Refunded, seq), row.clone(), who, less, it.reason.as_deref(), now);
+            self.enter_less((EntryStatus::Refunded, seq), row.clone(), who, less, reason.as_deref(), now);
         }
-        GiftRefunded::Done { whole: false, refunded: it.refunded, row }
+        GiftRefunded::Done { whole: false, refunded, row }
     }
 }
 
 impl Model {
-    pub(crate) fn refund_gift(&self, it: &RefundGift) -> GiftRefunded {
-        self.on(&it.feed, |f, policy| f.refund_gift(it, &policy))
+    pub(crate) fn refund_gift(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        refunded: u64,
+        reason: Option<String>,
+        now: Millis,
+    ) -> GiftRefunded {
+        self.on(feed, |f, policy| f.refund_gift(id, refunded, reason, &policy, now))
     }
 
     pub(crate) fn control(&self, feed: &FeedId, control: Control, now: Millis) -> Option<Position> {
@@ -366,8 +379,14 @@ impl Model {
         })
     }
 
-    pub(crate) fn retract_gift(&self, it: &RetractGift) -> GiftTakenBack {
-        self.on(&it.feed, |f, policy| f.retract_gift(&it.id, it.reason.as_deref(), &policy, it.now))
+    pub(crate) fn retract_gift(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        reason: Option<&str>,
+        now: Millis,
+    ) -> GiftTakenBack {
+        self.on(feed, |f, policy| f.retract_gift(id, reason, &policy, now))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the engine does for each operation, in files named as those of `engine`.
+//! What a store can do, a file for each subject.
 
 mod drops;
 mod due;

@@ -1,4 +1,4 @@
-//! The engine: its parts, how it is opened, asked how it is, and closed.
+//! The parts of a store: how they are made, asked how they are, and closed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use super::topics::Topics;
 use super::turns::wakes;
 use super::viewers::Viewers;
 use super::walks::Walks;
-use crate::domain::{FeedId, Millis, Position};
+use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::redis::address::Kind;
 use crate::engine::redis::connection::Making;
@@ -45,7 +45,8 @@ use crate::engine::redis::fence::FenceRule;
 use crate::engine::redis::purpose::Purpose;
 use crate::engine::redis::shard::ShardMaking;
 use crate::engine::redis::topology::Topology;
-use crate::engine::{EngineError, Run, Scope, Shards, Wakes};
+use crate::engine::writes::Writes;
+use crate::engine::{EngineError, Shards};
 use crate::supervise::Part;
 
 /// Calls that may be under way in all; each shard has a lower bound of its own.
@@ -54,8 +55,8 @@ const CALLS: usize = 1 << 20;
 /// How long a call of the store in this process may take: a disk is slow more often than it is gone.
 const EMBEDDED_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Feeds in Redis, on one server or many.
-pub struct Store {
+/// What a store consists of.
+pub(super) struct StoreParts {
     pub(super) runner: Arc<Runner>,
     pub(super) feeds: Arc<Feeds>,
     pub(super) stock: Arc<DropStock>,
@@ -70,17 +71,30 @@ pub struct Store {
     pub(super) walks: Walks,
     /// Ends with the engine.
     _rehoming: Arc<Rehoming>,
+    pub(super) wakes: WakeSenders,
+    pub(super) writes: Writes,
     eviction: Eviction,
     calls: Semaphore,
 }
 
-/// A place for one call: nothing is closed while somebody has one.
-struct Permit<'a> {
+/// Where those who wait for work are woken, each with the milliseconds until something is due.
+#[derive(Clone)]
+pub(super) struct WakeSenders {
+    /// Of what joins a feed's due queue.
+    pub due: broadcast::Sender<u64>,
+    /// Of webhooks' jobs.
+    pub jobs: broadcast::Sender<u64>,
+    /// Of revoked viewers.
+    pub revocations: broadcast::Sender<u64>,
+}
+
+/// Permission for one call. Nothing is closed while somebody has one.
+pub(super) struct Permit<'a> {
     _call: SemaphorePermit<'a>,
     _at_the_shard: Option<OwnedSemaphorePermit>,
 }
 
-impl Store {
+impl StoreParts {
     /// What can be said of options without asking a server: whether the URL can be read, files are there, and the
     /// prefix will do. Says what is wrong, without repeating a password.
     pub fn check(options: &StoreOptions) -> Result<(), String> {
@@ -90,7 +104,7 @@ impl Store {
 
     /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
     /// a bad URL and a server that will never do are [`EngineError::Open`].
-    pub async fn open(options: StoreOptions) -> Result<Arc<Store>, EngineError> {
+    pub async fn connect(options: StoreOptions) -> Result<Arc<StoreParts>, EngineError> {
         let (begun, topology, eviction) =
             connect(&options, Purpose::Serve).await.map_err(EngineError::Open)?;
         let moves = topology.is_cluster().then(|| topology.moves());
@@ -104,7 +118,10 @@ impl Store {
 
     /// Opens the store of this folder in the process, whose scripts and keys are the same. Of `options` what is about servers
     /// and connections is not used.
-    pub async fn open_embedded(options: StoreOptions, data_dir: PathBuf) -> Result<Arc<Store>, EngineError> {
+    pub async fn open_embedded(
+        options: StoreOptions,
+        data_dir: PathBuf,
+    ) -> Result<Arc<StoreParts>, EngineError> {
         // Its keys need no prefix, and its calls are those of one clock.
         let options = StoreOptions {
             prefix: String::new(),
@@ -141,20 +158,21 @@ impl Store {
         matches!(*self.runner.place, Place::Embedded(_))
     }
 
-    /// A place for a call that is about no feed alone.
-    fn permit(&self) -> Result<Permit<'_>, EngineError> {
-        match self.calls.try_acquire() {
-            Ok(call) => Ok(Permit { _call: call, _at_the_shard: None }),
-            Err(TryAcquireError::NoPermits) => Err(EngineError::Overloaded("queue of calls to Redis")),
-            Err(TryAcquireError::Closed) => Err(EngineError::Unavailable(CLOSED.into())),
-        }
-    }
-
-    /// A place for a call about this feed: those of a shard that is slow are taken from nobody else.
-    fn permit_for(&self, feed: &FeedId) -> Result<Permit<'_>, EngineError> {
-        let permit = self.permit()?;
-        let place = self.runner.place.permit(slot_of_tag(feed.as_str()))?;
-        Ok(Permit { _at_the_shard: place, ..permit })
+    /// A permit for one call. One about a feed counts at the feed's shard as well, so that a slow shard uses up its own
+    /// permits only.
+    pub fn permit(&self, feed: Option<&FeedId>) -> Result<Permit<'_>, EngineError> {
+        let call = match self.calls.try_acquire() {
+            Ok(call) => call,
+            Err(TryAcquireError::NoPermits) => {
+                return Err(EngineError::Overloaded("queue of calls to Redis"));
+            }
+            Err(TryAcquireError::Closed) => return Err(EngineError::Unavailable(CLOSED.into())),
+        };
+        let at_the_shard = match feed {
+            Some(feed) => self.runner.place.permit(slot_of_tag(feed.as_str()))?,
+            None => None,
+        };
+        Ok(Permit { _call: call, _at_the_shard: at_the_shard })
     }
 }
 
@@ -163,26 +181,24 @@ pub(super) struct Begun {
     pub(super) keys: Keys,
     known: Arc<Known>,
     topics: Arc<Topics>,
-    due_wakes: broadcast::Sender<u64>,
-    job_wakes: broadcast::Sender<u64>,
-    revocation_wakes: broadcast::Sender<u64>,
+    wakes: WakeSenders,
 }
 
 impl Begun {
     fn new(keys: Keys) -> Begun {
         let known = Arc::new(Known::default());
         let topics = Arc::new(Topics::new(known.clone()));
-        let (due_wakes, job_wakes, revocation_wakes) = (wakes(), wakes(), wakes());
-        topics.want_wakes(keys.hooks_wake(), job_wakes.clone());
-        topics.want_wakes(keys.revoked_wake(), revocation_wakes.clone());
-        Begun { keys, known, topics, due_wakes, job_wakes, revocation_wakes }
+        let wakes = WakeSenders { due: wakes(), jobs: wakes(), revocations: wakes() };
+        topics.want_wakes(keys.hooks_wake(), wakes.jobs.clone());
+        topics.want_wakes(keys.revoked_wake(), wakes.revocations.clone());
+        Begun { keys, known, topics, wakes }
     }
 
-    async fn finish(self, options: StoreOptions, place: Place, eviction: Eviction) -> Arc<Store> {
-        let Begun { keys, known, topics, due_wakes, job_wakes, revocation_wakes } = self;
+    async fn finish(self, options: StoreOptions, place: Place, eviction: Eviction) -> Arc<StoreParts> {
+        let Begun { keys, known, topics, wakes } = self;
         let runner = Arc::new(Runner::new(options, keys, Arc::new(place), known));
-        let due = Arc::new(DueIndex::new(runner.clone(), topics.clone(), due_wakes));
-        let index = Arc::new(JobIndex::new(runner.clone(), topics.clone(), job_wakes));
+        let due = Arc::new(DueIndex::new(runner.clone(), topics.clone(), wakes.due.clone()));
+        let index = Arc::new(JobIndex::new(runner.clone(), topics.clone(), wakes.jobs.clone()));
         let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
         let rehoming = Arc::new(rehoming);
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
@@ -204,7 +220,7 @@ impl Begun {
         let webhooks = Webhooks { runner: runner.clone(), attaching, groups: groups.clone(), signing };
         let webhooks = Arc::new(webhooks);
         let feeds = Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone()));
-        Arc::new(Store {
+        Arc::new(StoreParts {
             walks: Walks { runner: runner.clone(), feeds: feeds.clone() },
             feeds,
             queue: DueQueue {
@@ -219,8 +235,10 @@ impl Begun {
             requests: Requests { runner: runner.clone() },
             sources: Sources { runner: runner.clone() },
             rounds,
-            viewers: Viewers { runner: runner.clone(), wakes: revocation_wakes },
+            viewers: Viewers { runner: runner.clone() },
             _rehoming: rehoming,
+            wakes,
+            writes: Writes::default(),
             eviction,
             runner,
             calls: Semaphore::new(CALLS),
@@ -228,18 +246,9 @@ impl Begun {
     }
 }
 
-impl Store {
-    /// Does `operation`, unless too many are under way.
-    pub async fn run<O: Run<Store>>(&self, operation: O) -> Result<O::Reply, EngineError> {
-        let _permit = match operation.scope() {
-            Scope::Feed(feed) => self.permit_for(feed)?,
-            Scope::Store => self.permit()?,
-        };
-        operation.run_on(self).await
-    }
-
-    /// See [`crate::engine::ProbeStore`].
-    pub(super) async fn probe(&self) -> Result<Shards, EngineError> {
+impl StoreParts {
+    /// See [`super::Store::probe_store`].
+    pub async fn probe(&self) -> Result<Shards, EngineError> {
         let probes = self.runner.place.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
@@ -251,43 +260,22 @@ impl Store {
         }
     }
 
-    /// See [`crate::engine::ProbeFeed`].
-    pub(super) async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
+    /// See [`super::Store::probe_feed`].
+    pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
         Ok(self.runner.place.probe_slot(slot_of_tag(feed.as_str())).await?)
     }
 
     /// Finishes what is under way and lets the connections go.
-    pub async fn close(&self) -> Result<(), EngineError> {
+    pub async fn close(&self) {
         // Every operation holds a permit: when all are here, nothing is under way.
         let all = self.calls.acquire_many(CALLS as u32);
         let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
         self.calls.close();
         self.runner.place.close().await;
         self.feeds.close();
-        Ok(())
     }
 
-    /// See [`crate::engine::Engine::known`].
-    pub fn known(&self, feed: &FeedId) -> Option<Position> {
-        Some(self.runner.known.get(feed)?.at)
-    }
-
-    /// See [`crate::engine::Engine::due_wakes`].
-    pub fn due_wakes(&self) -> Wakes {
-        Wakes::new(self.queue.rounds.due.turns.wakes.subscribe())
-    }
-
-    /// See [`crate::engine::Engine::job_wakes`].
-    pub fn job_wakes(&self) -> Wakes {
-        Wakes::new(self.jobs.hooks.attaching.jobs.turns.wakes.subscribe())
-    }
-
-    /// See [`crate::engine::Engine::revocation_wakes`].
-    pub fn revocation_wakes(&self) -> Wakes {
-        Wakes::new(self.viewers.wakes.subscribe())
-    }
-
-    /// See [`crate::engine::Engine::warning`].
+    /// See [`super::Store::warning`].
     pub fn warning(&self) -> Option<String> {
         self.eviction.warning().or_else(|| self.runner.place.warning())
     }

@@ -1,0 +1,212 @@
+//! The store as everything above it has it. What it can do is a method for each thing, in the files of [`super::methods`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::options::StoreOptions;
+use super::parts::StoreParts;
+use crate::domain::{FeedId, Position};
+use crate::engine::{EngineError, Wakes};
+use crate::metrics::Metrics;
+use crate::metrics::labels::{Failure, Operation};
+
+/// Feeds in Redis or in this process. Clones share it.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) parts: Arc<StoreParts>,
+    /// Asked before and after each operation.
+    #[cfg(any(test, feature = "faults"))]
+    interceptor: Option<Arc<dyn test_store::Interceptor>>,
+}
+
+impl From<Arc<StoreParts>> for Store {
+    fn from(parts: Arc<StoreParts>) -> Store {
+        let store = Store {
+            parts,
+            #[cfg(any(test, feature = "faults"))]
+            interceptor: None,
+        };
+        store.metrics().describe(store.name());
+        store
+    }
+}
+
+impl Store {
+    /// Connects to Redis. A Redis that is down, or that refuses for now, is tried again in the background;
+    /// a bad URL and a server that will never do are [`EngineError::Open`].
+    pub async fn redis(options: StoreOptions) -> Result<Store, EngineError> {
+        StoreParts::connect(options).await.map(Store::from)
+    }
+
+    /// Opens the store of this folder in the process, which runs the same scripts as a Redis. The members of `options` about
+    /// servers and connections are not used.
+    pub async fn embedded(options: StoreOptions, data_dir: PathBuf) -> Result<Store, EngineError> {
+        StoreParts::open_embedded(options, data_dir).await.map(Store::from)
+    }
+
+    /// `"embedded"` or `"redis"`.
+    pub fn name(&self) -> &'static str {
+        if self.parts.is_embedded() { "embedded" } else { "redis" }
+    }
+
+    /// Checks options without asking a server: the URL, the files and the prefix. The error says what is wrong, without
+    /// repeating a password.
+    pub fn check(options: &StoreOptions) -> Result<(), String> {
+        StoreParts::check(options)
+    }
+
+    /// Does `operation`, within the bounds on calls that are under way: times it, counts it, and notes that it may have changed
+    /// `feed`. A shard that is away fails the operations on its feeds and no others.
+    pub(super) async fn measured<T, E>(
+        &self,
+        operation: Operation,
+        feed: Option<&FeedId>,
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, EngineError>
+    where
+        EngineError: From<E>,
+    {
+        let metrics = self.metrics();
+        let mut count = CallCount { metrics, operation, failure: Some(Failure::Abandoned) };
+        metrics.engine_calls_in_flight.inc();
+        let begun = Instant::now();
+        let done = self.intercepted_call(operation, feed, call).await;
+        metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
+        count.failure = done.as_ref().err().map(EngineError::failure);
+        self.parts.writes.note(operation, feed);
+        done
+    }
+
+    async fn intercepted_call<T, E>(
+        &self,
+        _operation: Operation,
+        feed: Option<&FeedId>,
+        call: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, EngineError>
+    where
+        EngineError: From<E>,
+    {
+        #[cfg(any(test, feature = "faults"))]
+        if let Some(interceptor) = &self.interceptor {
+            interceptor.before(_operation).await?;
+            let _permit = self.parts.permit(feed)?;
+            let reply = call.await?;
+            interceptor.after(_operation).await?;
+            return Ok(reply);
+        }
+        let _permit = self.parts.permit(feed)?;
+        Ok(call.await?)
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.parts.runner.options.metrics
+    }
+
+    /// A number that changes after each operation of this process that may have changed what the feed counts. Operations of
+    /// other nodes do not change it.
+    pub fn writes(&self, feed: &FeedId) -> u64 {
+        self.parts.writes.number(feed)
+    }
+
+    /// The furthest position of the feed that this process has seen acknowledged, if it remembers one. Never waits. A
+    /// newcomer must not be shown anything older.
+    pub fn known(&self, feed: &FeedId) -> Option<Position> {
+        Some(self.parts.runner.known.get(feed)?.at)
+    }
+
+    /// How many feeds are best run at the same time by [`Store::run_due`]: as many as share a commit, or as few as leave
+    /// room for everybody else's calls.
+    pub fn due_at_once(&self) -> usize {
+        // In Redis each is a script that others wait for.
+        if self.parts.is_embedded() { 64 } else { 3 }
+    }
+
+    /// Wakes the caller for what joins any due queue before everything else there, from this moment on.
+    pub fn due_wakes(&self) -> Wakes {
+        Wakes::new(self.parts.wakes.due.subscribe())
+    }
+
+    /// Wakes the caller for webhooks' jobs that come before every other there, from this moment on.
+    pub fn job_wakes(&self) -> Wakes {
+        Wakes::new(self.parts.wakes.jobs.subscribe())
+    }
+
+    /// Wakes the caller for every revocation from this moment on, but for those that come while the way to the store is
+    /// interrupted.
+    pub fn revocation_wakes(&self) -> Wakes {
+        Wakes::new(self.parts.wakes.revocations.subscribe())
+    }
+
+    /// What an operator should change though the store works; `None` when there is nothing to say.
+    pub fn warning(&self) -> Option<String> {
+        self.parts.warning()
+    }
+
+    /// How often to probe while nobody asks whether the store is ready: each probe costs it something.
+    pub fn probe_every(&self) -> Duration {
+        // Calls find out by themselves that a server is gone.
+        Duration::from_secs(if self.parts.is_embedded() { 1 } else { 10 })
+    }
+
+    /// Finishes what was accepted and lets the store go. Later calls are [`EngineError::Unavailable`].
+    pub async fn close(&self) {
+        self.parts.close().await;
+    }
+}
+
+/// Counts a call. Its caller may stop waiting at any moment, by dropping it.
+struct CallCount<'a> {
+    metrics: &'a Metrics,
+    operation: Operation,
+    failure: Option<Failure>,
+}
+
+impl Drop for CallCount<'_> {
+    fn drop(&mut self) {
+        self.metrics.engine_calls_in_flight.dec();
+        if let Some(failure) = self.failure {
+            self.metrics.engine_failures[(self.operation, failure)].inc();
+        }
+    }
+}
+
+#[cfg(any(test, feature = "faults"))]
+pub mod test_store {
+    //! Failures that only tests have.
+
+    use std::pin::Pin;
+    use std::sync::Arc;
+
+    use super::{EngineError, Operation, Store};
+
+    /// What an interceptor waits for.
+    pub type Interception<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
+
+    /// Makes operations fail, wait or panic.
+    pub trait Interceptor: Send + Sync {
+        /// Called before the store does the operation, which does not happen after an error.
+        fn before(&self, operation: Operation) -> Interception<'_>;
+
+        /// Called after the store has done it; an error takes the place of the answer.
+        fn after(&self, _: Operation) -> Interception<'_> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+
+    impl Store {
+        /// An embedded store on a folder that goes with the second value.
+        #[cfg(test)]
+        pub async fn in_temporary_folder(scheduled_max: u64) -> (Store, tempfile::TempDir) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let options = super::StoreOptions { scheduled_max, ..super::StoreOptions::new("") };
+            let store = Store::embedded(options, folder.path().to_owned()).await;
+            (store.expect("a new store"), folder)
+        }
+
+        /// This store, with `interceptor` asked around each operation.
+        pub fn intercepted(self, interceptor: Arc<dyn Interceptor>) -> Store {
+            Store { interceptor: Some(interceptor), ..self }
+        }
+    }
+}

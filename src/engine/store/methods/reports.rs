@@ -1,0 +1,238 @@
+//! Ledgers of feeds, those who read them, and webhooks.
+//!
+//! - Every gift that is accepted, merged or suppressed and no test, and every sale of a drop, is an entry of
+//!   its feed's ledger, once, in the very step in which that happens. Entries are numbered without holes.
+//! - A ledger keeps its newest `ledger_max` entries, and everything that any reader has not acknowledged, up to
+//!   the bounds of [`ReportLimits`](crate::engine::ReportLimits). It does not expire with an idle feed.
+//! - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
+
+use std::sync::Arc;
+
+use super::super::handle::Store;
+use crate::domain::ledger::LedgerPart;
+use crate::domain::pull::Seek;
+use crate::domain::signature::SigningKey;
+use crate::domain::story::{EntryState, GiftMemory};
+use crate::domain::{
+    Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
+    Replay, Taken,
+};
+use crate::engine::{EngineError, JobDone, JobTurn, Save, Swapped, Want, Work};
+use crate::metrics::labels::Operation;
+
+impl Store {
+    /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
+    /// there is none, with at most `ledger_max` entries to read.
+    ///
+    /// First those whose lease ran out or that were given back, then those never handed out, all together in
+    /// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
+    pub async fn claim_entries(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        ask: Ask,
+        now: Millis,
+    ) -> Result<Option<Taken>, EngineError> {
+        self.measured(Operation::TakeEntries, Some(feed), self.parts.groups.take(feed, group, ask, now)).await
+    }
+
+    /// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
+    /// when there is no such group. Other cursors change nothing.
+    pub async fn ack_entries(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        cursors: &[Cursor],
+        now: Millis,
+    ) -> Result<Option<u64>, EngineError> {
+        self.measured(
+            Operation::AckEntries,
+            Some(feed),
+            self.parts.groups.settle(feed, group, "ack", cursors, now),
+        )
+        .await
+    }
+
+    /// Gives entries that are pending back, for the next claimer, after a pause of 1, 2, 4 … 60 s by attempt; one that was handed out
+    /// `max_attempts` times is a dead letter. Subscriptions of the feed are notified.
+    /// How many were; none when there is no such group.
+    pub async fn nack_entries(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        cursors: &[Cursor],
+        now: Millis,
+    ) -> Result<Option<u64>, EngineError> {
+        self.measured(
+            Operation::NackEntries,
+            Some(feed),
+            self.parts.groups.settle(feed, group, "nack", cursors, now),
+        )
+        .await
+    }
+
+    /// Entries of a feed's ledger from `from` on, or from the oldest that is kept; nobody is handed them.
+    pub async fn read_ledger(
+        &self,
+        feed: &FeedId,
+        from: Cursor,
+        max: usize,
+        now: Millis,
+    ) -> Result<LedgerPart, EngineError> {
+        self.measured(Operation::Readers, Some(feed), self.parts.groups.read(feed, from, max, now)).await
+    }
+
+    /// Moves a group. What it has pending is dropped from it. Returns the number of the entry that it is handed next, or `None`
+    /// when there is no such group.
+    pub async fn seek_group(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        to: Seek,
+        now: Millis,
+    ) -> Result<Option<Cursor>, EngineError> {
+        self.measured(Operation::Readers, Some(feed), self.parts.groups.seek(feed, group, to, now)).await
+    }
+
+    /// How a group stands; none when there is no such group.
+    pub async fn read_group(
+        &self,
+        feed: &FeedId,
+        group: &GroupId,
+        now: Millis,
+    ) -> Result<Option<GroupView>, EngineError> {
+        self.measured(Operation::Readers, Some(feed), self.parts.groups.view(feed, group, now)).await
+    }
+
+    /// Reads what is remembered of a gift. `None`: its id is unknown, or was forgotten.
+    pub async fn read_gift(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        now: Millis,
+    ) -> Result<Option<GiftMemory>, EngineError> {
+        self.measured(Operation::Readers, Some(feed), async {
+            let window = self.parts.feeds.policy(feed).await?.idempotency_window_ms;
+            Ok::<_, EngineError>(self.parts.groups.gift(feed, id, window, now).await?)
+        })
+        .await
+    }
+
+    /// Reads what a reader has done with an entry of its feed's ledger. `None`: it does not read there, or began after that entry.
+    pub async fn read_entry_state(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        cursor: Cursor,
+        now: Millis,
+    ) -> Result<Option<EntryState>, EngineError> {
+        self.measured(
+            Operation::Readers,
+            Some(feed),
+            self.parts.groups.entry_state(feed, reader, cursor, now),
+        )
+        .await
+    }
+
+    /// Forgets a group with all it has; false when there is no such group.
+    pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> Result<bool, EngineError> {
+        self.measured(Operation::Readers, Some(feed), self.parts.groups.delete_group(feed, group)).await
+    }
+
+    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
+    pub async fn list_readers(&self, feed: Option<&FeedId>) -> Result<Vec<(FeedId, Reader)>, EngineError> {
+        self.measured(Operation::Readers, None, self.parts.groups.readers(feed)).await
+    }
+
+    /// A reader's dead letters, the oldest first.
+    pub async fn list_dead_letters(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        skip: usize,
+        max: usize,
+    ) -> Result<Vec<DeadLetter>, EngineError> {
+        self.measured(Operation::Letters, Some(feed), self.parts.groups.letters(feed, reader, skip, max))
+            .await
+    }
+
+    /// Sends dead letters again: a group's next claimers get them, a webhook sends them before anything else.
+    /// Takes them off the list. How many there were.
+    pub async fn replay_dead_letters(
+        &self,
+        feed: &FeedId,
+        reader: &Reader,
+        which: &Replay,
+        now: Millis,
+    ) -> Result<u64, EngineError> {
+        self.measured(Operation::Letters, Some(feed), self.parts.groups.replay(feed, reader, which, now))
+            .await
+    }
+
+    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
+    pub async fn list_dead_letter_feeds(&self, hook: &HookId) -> Result<Vec<FeedId>, EngineError> {
+        self.measured(Operation::Letters, None, self.parts.webhooks.letter_feeds(hook)).await
+    }
+
+    /// A webhook; none when there is no such one.
+    pub async fn read_webhook(&self, key: &HookKey) -> Result<Option<Hook>, EngineError> {
+        self.measured(Operation::Hooks, None, self.parts.webhooks.hook(key)).await
+    }
+
+    /// Every webhook in the store, by scope and name; at most [`LISTED`].
+    pub async fn list_webhooks(&self) -> Result<Vec<(HookKey, Hook)>, EngineError> {
+        self.measured(Operation::Hooks, None, self.parts.webhooks.hooks()).await
+    }
+
+    /// The key with which this installation signs what it sends to webhooks; made when it is asked for first.
+    pub async fn read_signing_key(&self) -> Result<Arc<SigningKey>, EngineError> {
+        self.measured(Operation::Hooks, None, self.parts.webhooks.signing.key()).await
+    }
+
+    /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
+    /// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
+    /// goes takes all it has along.
+    pub async fn swap_webhook(
+        &self,
+        key: &HookKey,
+        was: Option<u64>,
+        to: Option<Hook>,
+        now: Millis,
+    ) -> Result<Swapped, EngineError> {
+        self.measured(Operation::Hooks, None, self.parts.webhooks.swap(key, was, to, now)).await
+    }
+
+    /// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
+    /// longest first. A turn that is not given back ends by itself after `lease_ms`.
+    ///
+    /// A job is there from the first entry for a webhook that rests, `batch_ms` later.
+    pub async fn claim_jobs(
+        &self,
+        over: Vec<JobDone>,
+        max: usize,
+        lease_ms: u64,
+        now: Millis,
+    ) -> Result<JobTurn, EngineError> {
+        self.measured(Operation::ClaimJobs, None, self.parts.jobs.claim(over, max, lease_ms, now)).await
+    }
+
+    /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
+    /// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
+    /// `batch_ms` later.
+    pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> Result<Option<Work>, EngineError> {
+        self.measured(Operation::OpenJob, Some(&job.feed), self.parts.jobs.job(job, None, want, now)).await
+    }
+
+    /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
+    /// [`Store::open_job`] does then. None: somebody else went on, and nothing was changed.
+    pub async fn save_job(
+        &self,
+        job: &Job,
+        save: Save,
+        want: Want,
+        now: Millis,
+    ) -> Result<Option<Work>, EngineError> {
+        self.measured(Operation::SaveJob, Some(&job.feed), self.parts.jobs.job(job, Some(save), want, now))
+            .await
+    }
+}
