@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::value::to_raw_value;
 use tipcast::domain::{Claim, Claimed, DropId, DropSpec, Epoch, FeedId, Millis, Policy};
 use tipcast::engine::Store;
-use tipcast::engine::store::{StoreOptions, scripts};
+use tipcast::engine::protocol::scripts;
+use tipcast::engine::store::StoreOptions;
 
 const RUN: Duration = Duration::from_secs(4);
 

@@ -18,6 +18,7 @@ pub mod http;
 pub mod live;
 pub mod metrics;
 pub mod outbound;
+pub(crate) mod random;
 pub mod sources;
 pub mod spelling;
 pub mod supervise;

@@ -31,7 +31,7 @@ local now, policy = feed.now, feed.policy
 local DROP, REMINDER, LOOKED_AT = ARGV.drop, tonumber(ARGV.reminder), tonumber(ARGV.looked_at)
 -- The drop's clock in the due queue: its place among entries of the same time is the first.
 local CLOCK = format('%016d ', 0) .. 'd' .. DROP
--- ANNOUNCE_EVERY: the domain's TELL_EVERY_MS. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
+-- ANNOUNCE_EVERY: milliseconds between two announcements of a drop whose stock changes. SWEEP: holds ended in one run. FIRSTS: claims kept per user.
 local ANNOUNCE_EVERY, SWEEP, FIRSTS = 600, 1000, 16
 
 -- Whether the feed counts something, or is to begin to.

@@ -34,7 +34,7 @@ pub struct KeyOptions {
 
 /// A key, and where its two halves go. The error says which option is wrong.
 pub fn explain(options: &KeyOptions) -> Result<String, String> {
-    let key = fresh_key().map_err(|error| error.to_string())?;
+    let key = fresh_key();
     match &options.name {
         None => Ok(plain(&key)),
         Some(name) => scoped(options, name, &key, Millis::now()),

@@ -53,7 +53,7 @@ use files::Descriptors;
 use tls::Certificate;
 
 pub use crate::auth::{KeyHash, fresh_key};
-pub use crate::engine::store::scripts::named as script;
+pub use crate::engine::protocol::scripts::named as script;
 pub use files::raise_limit;
 pub use listen::bind;
 pub use signals::{asked_to_reload, asked_to_stop};

@@ -6,6 +6,7 @@ use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use subtle::ConstantTimeEq;
 
 use crate::domain::hashing::sha256;
+use crate::random;
 
 /// What a key begins with, so that people and secret scanners know one when they see it.
 pub const PREFIX: &str = "tck_";
@@ -73,10 +74,8 @@ fn unhex(text: &str) -> Option<KeyHash> {
 }
 
 /// A key that nobody has yet, from the operating system's randomness.
-pub fn fresh() -> std::io::Result<String> {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(format!("{PREFIX}{}", HEXLOWER.encode(&random)))
+pub fn fresh() -> String {
+    format!("{PREFIX}{}", HEXLOWER.encode(&random::bytes::<32>()))
 }
 
 #[cfg(test)]
@@ -85,7 +84,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_the_hash_of_a_key_or_the_key_itself() {
-        let (one, two) = (fresh().unwrap(), fresh().unwrap());
+        let (one, two) = (fresh(), fresh());
         assert!(one.starts_with("tck_") && one.len() == 68 && one != two, "{one} {two}");
         let hash = KeyHash::of(&one);
         let spelled = hash.to_string();

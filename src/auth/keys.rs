@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_key_is_found_by_what_its_holder_sends_until_it_expires() {
-        let (one, two) = (fresh_key().unwrap(), fresh_key().unwrap());
+        let (one, two) = (fresh_key(), fresh_key());
         let (hash, may, feeds) =
             (KeyHash::of(&one).to_string(), words(&["gifts", "moderate"]), words(&["show-*"]));
         let spec = KeySpec {

@@ -73,7 +73,7 @@ pub struct DueDone {
     pub next: Option<Millis>,
 }
 
-/// The answer to [`Store::claim_due`].
+/// The answer to [`crate::engine::Store::claim_due`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueTurn {
     /// Feeds with something due.
@@ -109,7 +109,7 @@ pub enum DueFate {
     Shown(Answer),
     /// Time decided about a gift in review that is shown later, at its own time.
     PutOff,
-    /// What was due of a drop was done ([`Store::tick_drop`]); how it stands, unless there is none.
+    /// What was due of a drop was done ([`crate::engine::Store::tick_drop`]); how it stands, unless there is none.
     Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
     SetAside,

@@ -28,11 +28,11 @@ pub struct Snapshot {
     pub policy: Policy,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
-    /// As watchers were told of them at this position; see [`Store::claim_drop`].
+    /// As watchers were told of them at this position; see [`crate::engine::Store::claim_drop`].
     pub drops: Drops,
     /// What overlays were told to do.
     pub controls: Controls,
-    /// What watchers were told of totals and leaders at this position; see [`Store::read_totals`].
+    /// What watchers were told of totals and leaders at this position; see [`crate::engine::Store::read_totals`].
     pub totals: TotalsView,
     /// What they were told of goals.
     pub goals: Goals,
@@ -48,7 +48,7 @@ impl Snapshot {
     }
 }
 
-/// What [`Store::read_changes`] found.
+/// What [`crate::engine::Store::read_changes`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// The next changes, without holes. Whether the first one follows what the caller saw is for

@@ -22,7 +22,6 @@ mod due;
 pub mod embedded;
 mod feeds;
 mod folder;
-mod log_throttle;
 mod moderation;
 mod notices;
 pub mod presence;
@@ -38,7 +37,6 @@ mod writes;
 
 pub use due::*;
 pub use feeds::*;
-pub(crate) use log_throttle::LogThrottle;
 pub use moderation::*;
 pub use notices::{NOTICES, Notices, Subscription};
 pub use presence::{Count, Presence};
@@ -79,6 +77,9 @@ pub enum Notice {
     /// Something may have been missed: compare positions with the store.
     Lost,
 }
+
+/// What the store answers.
+pub type StoreResult<T> = Result<T, EngineError>;
 
 /// Why an engine could not do its work. Never the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a store says of walks through all feeds.
 
-/// What one step of [`Store::continue_walk`] did.
+/// What one step of [`crate::engine::Store::continue_walk`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     /// Whose rows were looked for; none when there was nothing to do for this node.

@@ -84,7 +84,7 @@ pub struct JobDone {
     pub next_in_ms: Option<u64>,
 }
 
-/// The answer to [`Store::claim_jobs`].
+/// The answer to [`crate::engine::Store::claim_jobs`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTurn {
     /// Jobs whose time has come.
@@ -95,7 +95,7 @@ pub struct JobTurn {
     pub waiting: u64,
 }
 
-/// What the caller of [`Store::open_job`] can use.
+/// What the caller of [`crate::engine::Store::open_job`] can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Entries at most, of each kind.

@@ -13,9 +13,9 @@ use super::Gate;
 use super::access::{Asked, find};
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis, Visibility};
-use crate::engine::LogThrottle;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{GiftStatus, Label, Route, StatusClass};
+use crate::supervise::LogThrottle;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,7 +26,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(1);
 /// Looks what waits for hosts and which feeds may be named, at most every few seconds however often somebody asks. Counting notes
 /// what waits ([`crate::metrics::ReviewsWaiting`]); what the store does not say in time stays as it was, or is not named.
 async fn look(gate: &Gate) {
-    if gate.looked.may_speak().is_none() {
+    if gate.looked.allow_more().is_none() {
         return;
     }
     let metrics = gate.live.metrics();

@@ -13,6 +13,7 @@ use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
 use crate::engine::{EngineError, Shards, Store};
 use crate::live::{Judge, Live};
+use crate::supervise::LogThrottle;
 use crate::traces::Tracer;
 
 mod abort;
@@ -49,7 +50,6 @@ mod resource;
 mod review;
 mod routes;
 mod scheduled;
-mod seldom;
 mod shared_reads;
 mod signed;
 mod sources;
@@ -72,7 +72,6 @@ pub use sources::Pace;
 
 use door::Caller;
 use problem::{ApiError, invalid};
-use seldom::Seldom;
 use shared_reads::SharedReads;
 use unverified::UnverifiedBodies;
 
@@ -151,10 +150,10 @@ pub struct Gate {
     totals: SharedReads<bool, Option<TotalsView>>,
     goals: SharedReads<(), Vec<GoalView>>,
     drops: SharedReads<(), Vec<DropView>>,
-    trouble: Seldom,
+    trouble: LogThrottle<()>,
     refusals: meter::Refusals,
     /// When the metrics looked what waits for hosts, and which feeds are public.
-    looked: Seldom,
+    looked: LogThrottle<()>,
 }
 
 impl Gate {
@@ -180,9 +179,9 @@ impl Gate {
             totals: SharedReads::default(),
             goals: SharedReads::default(),
             drops: SharedReads::default(),
-            trouble: Seldom::new(Duration::from_secs(1)),
+            trouble: LogThrottle::every(Duration::from_secs(1)),
             refusals: meter::Refusals::default(),
-            looked: Seldom::new(Duration::from_secs(5)),
+            looked: LogThrottle::every(Duration::from_secs(5)),
         }
     }
 
@@ -241,7 +240,7 @@ impl Gate {
 
     /// Apart from [`Gate::run`], which is compiled once for every operation.
     fn unanswered(&self, error: EngineError) -> ApiError {
-        match self.trouble.may_speak() {
+        match self.trouble.allow_more() {
             Some(0) => tracing::warn!("a request got 503: {error}"),
             Some(more) => tracing::warn!(more, "a request got 503: {error}"),
             None => {}

@@ -22,9 +22,13 @@ use tokio::sync::watch;
 use crate::metrics::Metrics;
 use crate::metrics::labels::Label;
 pub use crate::metrics::labels::Part;
+pub(crate) use backoff::{Backoff, jitter};
+pub(crate) use log_throttle::LogThrottle;
 
+mod backoff;
 pub mod faults;
 pub mod lines;
+mod log_throttle;
 #[cfg(test)]
 mod tests;
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use crate::domain::{Trace, TraceParent, TraceState};
 use crate::metrics::Metrics;
 use crate::metrics::labels::SpanFate;
+use crate::random;
 use crate::supervise::Parts;
 
 mod export;
@@ -92,10 +93,16 @@ impl Tracer {
                 Some(Span::follow(on, name, Kind::Server, Trace { step, state: TraceState::read(notes) }))
             }
             None => {
-                let [dice, trace @ ..] = random::<17>();
+                let [dice, trace @ ..] = random::bytes::<17>();
                 let chosen = u64::from(dice) * 100 < 256 * on.sample_percent;
                 chosen.then(|| {
-                    Span::record(on, name, Kind::Server, TraceParent::root(trace, random()).into(), None)
+                    Span::record(
+                        on,
+                        name,
+                        Kind::Server,
+                        TraceParent::root(trace, random::bytes()).into(),
+                        None,
+                    )
                 })
             }
         }
@@ -129,8 +136,13 @@ impl Tracer {
         if others.is_empty() {
             return None;
         }
-        let mut span =
-            Span::record(on, name, Kind::Client, TraceParent::root(random(), random()).into(), None);
+        let mut span = Span::record(
+            on,
+            name,
+            Kind::Client,
+            TraceParent::root(random::bytes(), random::bytes()).into(),
+            None,
+        );
         if let Some(recording) = &mut span.recording {
             recording.record.links = others;
         }
@@ -158,9 +170,13 @@ impl Span {
     fn follow(on: &Arc<Recorder>, name: &'static str, kind: Kind, before: Trace) -> Span {
         let Trace { step, state } = before;
         match step.is_sampled() {
-            true => {
-                Span::record(on, name, kind, Trace { step: step.child(random()), state }, Some(step.span))
-            }
+            true => Span::record(
+                on,
+                name,
+                kind,
+                Trace { step: step.child(random::bytes()), state },
+                Some(step.span),
+            ),
             false => Span { trace: Trace { step, state }, recording: None },
         }
     }
@@ -216,13 +232,6 @@ impl Span {
             to.metrics.trace_spans[SpanFate::QueueFull].inc();
         }
     }
-}
-
-/// Random bytes. Where the system has none, which it says only at its very start, some that are not zero.
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [1; N];
-    let _ = getrandom::fill(&mut bytes);
-    bytes
 }
 
 #[cfg(test)]

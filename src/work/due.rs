@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::backoff::Backoff;
+use super::trouble::StoreTrouble;
 use crate::domain::Millis;
 use crate::engine::{DueDone, DueFeed, EngineError, Store};
 use crate::supervise::{Beat, Part, Parts, faults};
@@ -66,7 +66,7 @@ pub struct DueWork {
     options: DueOptions,
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
-    backoff: Backoff,
+    trouble: StoreTrouble,
     /// Steps that took turns and in which nothing was done, one after the other.
     fruitless: u32,
 }
@@ -74,8 +74,8 @@ pub struct DueWork {
 impl DueWork {
     /// Nothing happens until it is stepped.
     pub fn new(engine: Store, options: DueOptions) -> DueWork {
-        let backoff = Backoff::new("what is due waits", "what is due is done again");
-        DueWork { engine, options, over: Vec::new(), backoff, fruitless: 0 }
+        let trouble = StoreTrouble::new("what is due waits", "what is due is done again");
+        DueWork { engine, options, over: Vec::new(), trouble, fruitless: 0 }
     }
 
     /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
@@ -90,7 +90,7 @@ impl DueWork {
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
         let rest = Rest::For(next.min(longest));
         if turn.feeds.is_empty() {
-            self.backoff.over();
+            self.trouble.over();
             return Ok(rest);
         }
         let (engine, at_once) = (&self.engine, self.engine.due_at_once());
@@ -110,11 +110,11 @@ impl DueWork {
             }
         }
         match failed {
-            None => self.backoff.over(),
+            None => self.trouble.over(),
             Some(error) => {
-                self.backoff.met(&error);
+                self.trouble.met(&error);
                 if self.over.is_empty() {
-                    let pause = self.backoff.pause();
+                    let pause = self.trouble.pause();
                     return Ok(Rest::For(pause.min(next)));
                 }
             }
@@ -165,14 +165,14 @@ impl DueWork {
                 match self.rewind().await {
                     Ok(()) => is_rewound = true,
                     // It is tried again with the next step, and holds nothing else up.
-                    Err(error) => self.backoff.met(&error),
+                    Err(error) => self.trouble.met(&error),
                 }
             }
             let rest = match self.step(Millis::now()).await {
                 Ok(rest) => rest,
                 Err(error) => {
-                    self.backoff.met(&error);
-                    Rest::For(self.backoff.pause())
+                    self.trouble.met(&error);
+                    Rest::For(self.trouble.pause())
                 }
             };
             let Rest::For(rest) = rest else { continue };

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::backoff::Backoff;
+use super::trouble::StoreTrouble;
 use crate::domain::Millis;
 use crate::engine::Store;
 use crate::supervise::{Beat, Part, Parts, faults};
@@ -49,8 +49,8 @@ impl Drop for WalkLoop {
 }
 
 async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
-    let mut backoff =
-        Backoff::new("rows of blocked users stay", "rows of blocked users are taken back again");
+    let mut trouble =
+        StoreTrouble::new("rows of blocked users stay", "rows of blocked users are taken back again");
     // Of the walk that this node is on.
     let (mut feeds, mut rows) = (0, 0);
     while !*stop.borrow() {
@@ -59,7 +59,7 @@ async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat
         let began = Instant::now();
         let rest = match engine.continue_walk(&node, Millis::now()).await {
             Ok(step) => {
-                backoff.over();
+                trouble.over();
                 feeds += step.feeds;
                 rows += step.rows;
                 if step.is_over {
@@ -72,8 +72,8 @@ async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat
                 }
             }
             Err(error) => {
-                backoff.met(&error);
-                backoff.pause().max(LOOK)
+                trouble.met(&error);
+                trouble.pause().max(LOOK)
             }
         };
         beat.rests();

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use tipcast::engine::store::scripts;
+use tipcast::engine::protocol::scripts;
 
 use crate::support::process::Process;
 

@@ -3,7 +3,7 @@
 
 use tipcast::config::{Config, Flags, load};
 use tipcast::domain::{MAX_SAFE, Millis, limits};
-use tipcast::engine::store::scripts;
+use tipcast::engine::protocol::scripts;
 
 use crate::support::TestApp;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tipcast::engine::store::scripts::{self, Header, Use};
+use tipcast::engine::protocol::scripts::{self, Header, Use};
 
 /// What a header says, after a check of what every header must have.
 fn read(name: &str, text: &'static str) -> Header {

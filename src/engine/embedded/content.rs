@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::file::{self, open_to_read};
 use super::keyspace::Keyspace;
-use super::owner::{Owners, feed_of};
 use super::reading;
 use super::steady::Steady;
 use crate::engine::folder::{self, Folder};
+use crate::engine::protocol::owner::{Owners, feed_of};
 
 /// What a folder holds. No gateway starts on the folder while this is there, and nothing is changed in it.
 pub struct FolderContent {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::effect::{Effect, Name};
 use super::moving::{kind, number_of};
-use super::owner::Owners;
+use crate::engine::protocol::owner::Owners;
 
 /// `OWNER'S SUM (4), SUM (4), VALUE`.
 pub(super) fn seal(owners: Owners, key: &[u8], element: &[u8], value: &[u8]) -> Vec<u8> {

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::effect::Effect;
 use super::group::Answer;
 use super::host::ScriptText;
-use super::words::Words;
+use crate::engine::protocol::words::Words;
 
 /// Hears what scripts publish: a channel, and a message.
 pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;

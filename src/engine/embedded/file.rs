@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::wal;
+use crate::random;
 
 /// "TipC": whose file it is.
 const APPLICATION_ID: i64 = 0x5469_7043;
@@ -107,9 +108,7 @@ pub(super) fn known_life(conn: &Connection) -> rusqlite::Result<Option<String>> 
 pub(super) fn begin_life(conn: &Connection) -> rusqlite::Result<String> {
     let mut life = String::new();
     while life.len() < 5 {
-        // Without a random source two files would have one life.
-        let Ok(bits) = getrandom::u64() else { std::process::abort() };
-        life.push(char::from(b"0123456789abcdefghijklmnopqrstuvwxyz"[(bits % 36) as usize]));
+        life.push(char::from(b"0123456789abcdefghijklmnopqrstuvwxyz"[(random::number() % 36) as usize]));
     }
     conn.execute("INSERT OR REPLACE INTO meta VALUES ('life', ?1)", [&life])?;
     Ok(life)

@@ -6,9 +6,9 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::file::{self, begin_life, open_to_read, rot};
-use super::owner::{Owners, feed_of};
 use super::reading;
 use crate::engine::folder::{self, Folder};
+use crate::engine::protocol::owner::{Owners, feed_of};
 
 /// What was found in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::effect::{Effect, Name};
-use super::owner::Owners;
+use crate::engine::protocol::owner::Owners;
 
 /// A part that was read: whose it is, and what it says if it is whole.
 pub(super) struct Part {
@@ -64,7 +64,7 @@ pub(super) fn write<'e>(number: i64, effects: impl Iterator<Item = &'e Effect>, 
     frame
 }
 
-/// Reads what [`write`] wrote: the number, and the parts. None: it cannot be told whose it is.
+/// Reads what [`write()`] wrote: the number, and the parts. None: it cannot be told whose it is.
 pub(super) fn read(frame: &[u8]) -> Option<(i64, Vec<Part>)> {
     let behind = || {
         let (rest, length) = frame.split_last_chunk::<4>()?;
@@ -230,8 +230,8 @@ fn get_effect(rest: &mut &[u8]) -> Option<Effect> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::owner::Owner;
     use super::*;
+    use crate::engine::protocol::owner::Owner;
 
     fn owners(key: &[u8]) -> Owner<'_> {
         match key.first() {

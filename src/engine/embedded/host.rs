@@ -14,7 +14,8 @@ use super::keyspace::Keyspace;
 use super::numbers::write_float;
 use super::packing::add_library;
 use super::reply::Reply;
-use super::words::Words;
+use crate::engine::protocol::scripts::Room;
+use crate::engine::protocol::words::Words;
 
 /// A script that did not end well: what Redis would answer. What it had done was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +32,6 @@ pub struct ScriptText {
     pub reads: bool,
     /// How much room it may take.
     pub room: Room,
-}
-
-/// How full memory may be for a script after which there is more data than before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// However full it is.
-    Any,
-    /// A twentieth above the bound: what is refused at the bound is most of what comes, and the rest goes on for a while.
-    Reserve,
-    /// Up to the bound.
-    Bound,
 }
 
 /// What a script or a command answers, and what it changed.

@@ -9,9 +9,9 @@ use super::element::{effect_of, unseal};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::Stretch;
-use super::owner::{Owners, feed_of, shown};
 use super::replay::Replay;
 use super::salvage::salvage;
+use crate::engine::protocol::owner::{Owners, feed_of, shown};
 
 /// Rows that hold strings which expire: when the last of them does, and the number of the row.
 pub(super) type Ends = BTreeSet<(i64, i64)>;

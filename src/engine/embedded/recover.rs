@@ -11,10 +11,10 @@ use super::files::{examine, private_file, put_in_place};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::{Step, Stretch};
-use super::owner::{Owner, Owners, feed_of, shown};
 use super::reading::{Found, read_broken};
 use super::wal;
 use crate::engine::folder::{self, Folder};
+use crate::engine::protocol::owner::{Owner, Owners, feed_of, shown};
 
 /// Strings that expire in one row.
 const STRINGS: usize = 512;

@@ -13,13 +13,13 @@ use super::disk;
 use super::events::{Call, Event, Place, Told, Waiting, Work};
 use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
-use super::owner::Owners;
 use super::recover::would_save;
 use super::steady::Steady;
 use super::tables::{Opened, STRETCH, Tables};
-use super::words::Words;
 use super::worker::Worker;
 use crate::engine::folder::{Folder, OpenFiles};
+use crate::engine::protocol::owner::Owners;
+use crate::engine::protocol::words::Words;
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 

@@ -22,9 +22,9 @@ use super::file::{self, NewLog, WHAT_TO_DO, sentence};
 use super::frame;
 use super::keyspace::Keyspace;
 use super::moving::{Moving, Step, Stretch, item, kind};
-use super::owner::{Owner, Owners};
 use super::reading::{self, Ends, Found};
 use super::steady::Steady;
+use crate::engine::protocol::owner::{Owner, Owners};
 
 /// Strings that expire within this many milliseconds go to `soon`, all others that expire to `later`.
 const SOON: i64 = 600_000;
@@ -74,7 +74,7 @@ const NOTE_CLOCK_EVERY: i64 = 1_000;
 pub(super) struct Opened {
     pub tables: Tables,
     pub space: Keyspace,
-    /// Owners whose records are damaged, as in [`super::owner::Owner`]'s words, and what was found.
+    /// Owners whose records are damaged, as in [`crate::engine::protocol::owner::Owner`]'s words, and what was found.
     pub damaged: BTreeMap<Vec<u8>, String>,
     /// What epochs end with that begin on this data.
     pub life: String,

@@ -16,13 +16,14 @@ use super::changes::Changes;
 use super::effect::{Effect, Name};
 use super::events::{Call, Event, ToDisk, Told, Work};
 use super::group::{Group, Held, Refusal};
-use super::host::{Room, ScriptHost, ScriptRun, ScriptText};
-use super::owner::{Owners, shown};
+use super::host::{ScriptHost, ScriptRun, ScriptText};
 use super::reply::Reply;
 use super::steady::Steady;
 use super::stored::StoredString;
 use super::weight;
 use crate::domain::Millis;
+use crate::engine::protocol::owner::{Owners, shown};
+use crate::engine::protocol::scripts::Room;
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, faults};
 

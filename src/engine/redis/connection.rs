@@ -10,19 +10,24 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::address::{Endpoint, Kind};
-use super::backoff::Backoff;
 use super::dial::{Dial, Dialled, Refusal, ServerId, is_replica};
 use super::eviction::Eviction;
-use crate::engine::store::faults::{Fault, FaultKind, explain, is_no_script, replica, silent};
-use crate::engine::store::scripts::{Call, Script};
+use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::faults::{Fault, FaultKind, explain, is_no_script, replica, silent};
+use crate::engine::protocol::scripts::{Call, Script};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
+use crate::supervise::Backoff;
 use crate::supervise::{Part, Parts};
 
 /// How often a connection is asked for a sign of life. Calls find out by themselves that nobody answers; this one finds
 /// servers that were replaced while nobody called, and replicas that only reads were sent to.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// The pauses between attempts to connect.
+pub fn reconnects() -> Backoff {
+    Backoff::new(Duration::from_millis(50), Duration::from_millis(500))
+}
 
 /// How long readiness waits for the first attempt to connect.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -231,7 +236,7 @@ struct Keeper {
 
 impl Keeper {
     async fn run(mut self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = reconnects();
         loop {
             match self.connect().await {
                 Ok((standing, server)) => {

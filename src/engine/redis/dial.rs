@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::address::{Endpoint, Kind, Target};
 use super::eviction::Eviction;
 use super::tls;
 use super::witness::{Cause, Witnessed};
-use crate::engine::store::faults::{Fault, explain, failed, replica, silent};
-use crate::engine::store::options::StoreOptions;
+use crate::engine::protocol::address::{Endpoint, Kind, Target};
+use crate::engine::protocol::faults::{Fault, explain, failed, replica, silent};
+use crate::engine::protocol::options::StoreOptions;
 
 /// The oldest server with what the scripts need.
 const OLDEST: (u32, u32) = (7, 0);
@@ -67,7 +67,7 @@ impl ServerId {
         self.name.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
     }
 
-    /// What a candidate epoch ends with ([`crate::engine::store::known`]): five digits of base 36 for this process, and after a
+    /// What a candidate epoch ends with ([`crate::engine::protocol::known`]): five digits of base 36 for this process, and after a
     /// blank a time by which it was running, in milliseconds since 1970. The digits are 00000 where the server has no name.
     pub fn life(self) -> String {
         const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";

@@ -9,11 +9,11 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Pipeline, Value};
 use tokio::time::{Instant, timeout_at};
 
-use super::address::{Endpoint, Kind};
 use super::dial::{Dial, Dialled, Refusal};
 use super::layout::Primary;
-use crate::engine::store::faults::{Fault, explain, silent};
-use crate::engine::store::slots::SLOTS;
+use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::faults::{Fault, explain, silent};
+use crate::engine::protocol::slots::SLOTS;
 
 /// How long others may take once one has answered.
 const OTHERS: Duration = Duration::from_millis(300);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::address::Endpoint;
+use crate::engine::protocol::address::Endpoint;
 use crate::metrics::Metrics;
 
 /// What is known of the servers, each said once and again when it is another.

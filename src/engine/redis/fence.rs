@@ -20,12 +20,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::address::Endpoint;
-use super::backoff::Backoff;
+use super::connection::reconnects;
 use super::dial::{Dial, Dialled, ServerId};
 use super::layout::Layout;
-use crate::engine::store::faults::{Fault, FaultKind, explain, silent};
-use crate::engine::store::slots::tag_of_slot;
+use crate::engine::protocol::address::Endpoint;
+use crate::engine::protocol::faults::{Fault, FaultKind, explain, silent};
+use crate::engine::protocol::slots::tag_of_slot;
 use crate::supervise::{Part, Parts};
 
 /// Calls that may wait for one round; one more is refused.
@@ -122,7 +122,7 @@ struct Keeper {
 
 impl Keeper {
     async fn run(mut self) {
-        let (mut backoff, mut lives) = (Backoff::default(), 0);
+        let (mut backoff, mut lives) = (reconnects(), 0);
         loop {
             let since = Instant::now();
             let why = match self.dial.commands(&self.to).await {

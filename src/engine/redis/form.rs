@@ -12,9 +12,9 @@ use super::purpose::Purpose;
 use super::scan::{Scanned, all_under, scan_command};
 use super::shard::Shard;
 use super::subscriber::PATIENCE;
-use crate::engine::store::faults::Fault;
-use crate::engine::store::scripts::{self, Call};
-use crate::engine::store::slots::tag_of_slot;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
 const FORM: &str = "18";

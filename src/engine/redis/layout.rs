@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use super::address::Endpoint;
-use crate::engine::store::slots::SLOTS;
+use crate::engine::protocol::address::Endpoint;
+use crate::engine::protocol::slots::SLOTS;
 
 /// No server.
 const NOBODY: u16 = u16::MAX;

@@ -1,8 +1,6 @@
 //! The way to Redis, one server or many: addresses, connections, who has which slot, subscriptions. What is sent over it is the
 //! store's.
 
-pub mod address;
-pub mod backoff;
 pub mod connection;
 pub mod dial;
 pub mod discovery;

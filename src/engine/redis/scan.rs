@@ -2,6 +2,8 @@
 
 use redis::{Cmd, Value};
 
+use crate::engine::protocol::keys::literal;
+
 /// What one step of a walk through a shard's keys found.
 pub struct Scanned {
     /// Where the walk goes on; 0 when it is through.
@@ -21,18 +23,6 @@ pub fn scan_command(cursor: u64, pattern: &str, count: u32) -> Cmd {
 /// The pattern of all keys with this prefix, as SCAN takes it.
 pub fn all_under(prefix: &str) -> String {
     format!("{}{{*", literal(prefix))
-}
-
-/// A pattern that matches this text and nothing else.
-pub fn literal(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '\\' | '^') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
 }
 
 impl Scanned {

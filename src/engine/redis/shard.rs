@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::address::Endpoint;
 use super::connection::{Connection, Making, State};
 use super::fence::{Fence, FenceRule};
 use super::layout::Layout;
 use super::purpose::Purpose;
 use super::subscriber::{Subscriber, Subscribing};
-use crate::engine::store::topics::Topics;
+use crate::engine::protocol::address::Endpoint;
+use crate::engine::protocol::topics::Topics;
 
 /// Calls about feeds of one shard that may be under way; one more is refused.
 pub const CALLS: usize = 4096;

@@ -14,10 +14,10 @@ use super::scan::{Scanned, scan_command};
 use super::shard::Shard;
 use super::topology::{Map, Topology};
 use crate::engine::EngineError;
-use crate::engine::store::faults::Fault;
-use crate::engine::store::scripts::Call;
-use crate::engine::store::slots::slot_of_key;
-use crate::engine::store::tags::random;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::Call;
+use crate::engine::protocol::slots::slot_of_key;
+use crate::engine::protocol::tags::random;
 
 impl Topology {
     /// Runs a script where its first key is.

@@ -17,14 +17,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::codec::FramedRead;
 
-use super::address::Endpoint;
-use super::backoff::Backoff;
+use super::connection::reconnects;
 use super::connection::{Connection, Work};
 use super::dial::{Dial, ServerId, Stream};
 use super::layout::Layout;
-use crate::engine::store::faults::{Fault, explain, silent};
-use crate::engine::store::slots::tag_of_slot;
-use crate::engine::store::topics::Topics;
+use crate::engine::protocol::address::Endpoint;
+use crate::engine::protocol::faults::{Fault, explain, silent};
+use crate::engine::protocol::slots::tag_of_slot;
+use crate::engine::protocol::topics::Topics;
 use crate::metrics::Metrics;
 use crate::metrics::labels::RedisLink;
 use crate::supervise::{Part, Parts};
@@ -209,7 +209,7 @@ impl Standing {
 
 impl Keeper {
     async fn run(mut self) {
-        let mut backoff = Backoff::default();
+        let mut backoff = reconnects();
         loop {
             let since = Instant::now();
             let why = match self.connect().await {
@@ -305,7 +305,7 @@ impl Keeper {
                 changed = self.with.layout.changed() => {
                     let owns_its_home = self.with.layout.borrow_and_update().is_owner(
                         &to,
-                        crate::engine::store::slots::slot_of_key(&standing.probe_channel),
+                        crate::engine::protocol::slots::slot_of_key(&standing.probe_channel),
                     );
                     if changed.is_err() || (self.with.by_slot && !owns_its_home) {
                         return format!("the slots of Redis at {to} are others now");

@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::engine::store::options::StoreOptions;
+use crate::engine::protocol::options::StoreOptions;
 
 /// The configuration of every connection over TLS. Without a `ca_file` the system's certificates are trusted.
 pub fn client_config(options: &StoreOptions) -> Result<Arc<ClientConfig>, String> {

@@ -13,19 +13,19 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::address::{Endpoint, Kind};
-use super::backoff::jitter;
 use super::connection::{State, Work};
 use super::dial::{Dial, Refusal};
 use super::discovery::discover;
 use super::form::{Judged, Marks};
 use super::layout::Layout;
 use super::shard::{Shard, ShardMaking};
-use crate::engine::store::faults::{CLOSED, Fault, FaultKind};
-use crate::engine::store::slots::slot_of_key;
+use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
+use crate::engine::protocol::slots::slot_of_key;
 use crate::metrics::Metrics;
 use crate::metrics::labels::ShardState;
 use crate::supervise::Part;
+use crate::supervise::jitter;
 
 /// How often the map is made anew though nothing seems to have changed.
 const REFRESH: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::address::Endpoint;
-use crate::engine::store::faults::{Fault, FaultKind, failed};
+use crate::engine::protocol::address::Endpoint;
+use crate::engine::protocol::faults::{Fault, FaultKind, failed};
 
 /// The first bytes of a TLS alert or handshake.
 const TLS_RECORDS: [[u8; 2]; 2] = [[0x15, 0x03], [0x16, 0x03]];

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::faults::Fault;
 use super::runner::Runner;
-use super::scripts;
-use super::wire::Garbled;
 use crate::domain::block::BLOCKS_MAX;
 use crate::domain::json::push_string;
 use crate::domain::{Block, BlockScope, Blocked, FeedId, Gift, Millis};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::wire::Garbled;
 
 /// How long blocks are remembered: they hold on every node within a second.
 const FRESH: Duration = Duration::from_millis(400);
@@ -48,7 +48,7 @@ impl BlockBook {
         gifts.map(|gift| if holds(&blocks, &gift.user.id, now) { '1' } else { '0' }).collect()
     }
 
-    /// See [`Store::is_blocked`].
+    /// See [`crate::engine::Store::is_blocked`].
     pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> Result<bool, Fault> {
         let everywhere = self.remembered(&BlockScope::All).await.unwrap_or_default();
         if holds(&everywhere, user, now) {
@@ -58,7 +58,7 @@ impl BlockBook {
         Ok(holds(&here, user, now))
     }
 
-    /// See [`Store::block_user`].
+    /// See [`crate::engine::Store::block_user`].
     pub async fn block(&self, scope: &BlockScope, block: &Block) -> Result<Blocked, Fault> {
         let until = block.until.map_or(0, |until| until.0.max(1));
         match &*self.change(scope, &block.user, &until.to_string(), block.at).await? {
@@ -69,7 +69,7 @@ impl BlockBook {
         }
     }
 
-    /// See [`Store::unblock_user`].
+    /// See [`crate::engine::Store::unblock_user`].
     pub async fn unblock(&self, scope: &BlockScope, user: &str, now: Millis) -> Result<bool, Fault> {
         Ok(self.change(scope, user, "", now).await? == "ended")
     }
@@ -91,7 +91,7 @@ impl BlockBook {
         done
     }
 
-    /// See [`Store::list_blocks`].
+    /// See [`crate::engine::Store::list_blocks`].
     pub async fn list(&self, scope: &BlockScope, now: Millis) -> Result<Vec<Block>, Fault> {
         let all = self.read(scope).await?;
         let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();

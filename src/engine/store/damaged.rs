@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::faults::Fault;
 use crate::domain::FeedId;
+use crate::engine::protocol::faults::Fault;
 use crate::metrics::Metrics;
 
 /// Feeds that are remembered; more are not counted, so that a store full of them costs no more.
@@ -21,8 +21,8 @@ impl Damaged {
         Damaged { feeds: Mutex::default(), metrics }
     }
 
-    /// A call about the feed failed like this.
-    pub fn met(&self, feed: &FeedId, fault: &Fault) {
+    /// Notes that a call about the feed failed like this.
+    pub fn note(&self, feed: &FeedId, fault: &Fault) {
         if !fault.is_data() {
             return;
         }
@@ -37,8 +37,8 @@ impl Damaged {
         }
     }
 
-    /// All of the feed's list was read.
-    pub fn is_whole(&self, feed: &FeedId) {
+    /// All of the feed's list was read: it is not damaged any more.
+    pub fn clear(&self, feed: &FeedId) {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         if !feeds.is_empty() && feeds.remove(feed) {
             self.metrics.feeds_damaged.set(feeds.len() as i64);

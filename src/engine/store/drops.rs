@@ -6,13 +6,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::batcher::{Batch, Batcher, Submission};
-use super::faults::Fault;
 use super::feeds::in_turn;
 use super::moderation::{read_reversal, taking_back_args};
-use super::rounds::{Ready, Rounds};
 use super::runner::{Reply, Runner};
-use super::scripts::{self, Call, Script};
-use super::wire::{self, Garbled};
+use super::writer::{FeedWriter, Preconditions};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::moderate::{GiftRefunded, TakingBack};
@@ -22,7 +19,10 @@ use crate::domain::{
     Trace, Value,
 };
 use crate::engine::EngineError;
+use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
+use crate::engine::protocol::scripts::{self, Call, Script};
+use crate::engine::protocol::wire::{self, Garbled};
 
 /// Holds of one user in one answer.
 const HOLDS: usize = 1000;
@@ -39,17 +39,17 @@ pub(super) struct Ticked {
 
 /// See the module.
 pub(super) struct DropStock {
-    rounds: Arc<Rounds>,
+    writer: Arc<FeedWriter>,
     claims: Batcher<(FeedId, DropId), Claim, Claimed>,
 }
 
 impl DropStock {
-    pub fn new(rounds: Arc<Rounds>) -> DropStock {
-        DropStock { rounds, claims: Batcher::default() }
+    pub fn new(writer: Arc<FeedWriter>) -> DropStock {
+        DropStock { writer, claims: Batcher::default() }
     }
 
     fn runner(&self) -> &Runner {
-        &self.rounds.runner
+        &self.writer.runner
     }
 
     /// A call of a script of drops, without what is its own.
@@ -74,15 +74,15 @@ impl DropStock {
         now: Millis,
         own: impl Fn(&mut Call) + Sync,
     ) -> Result<Reply, Fault> {
-        let mut ready = Ready::default();
+        let mut prepared = Preconditions::default();
         let runs = async {
             loop {
-                let call = |_: &Ready| {
+                let call = |_: &Preconditions| {
                     let mut call = self.call(script, feed, drop);
                     own(&mut call);
                     call
                 };
-                let reply = self.rounds.run(feed, Some(now), &mut ready, call).await?;
+                let reply = self.writer.write(feed, Some(now), &mut prepared, call).await?;
                 if reply.texts.first().is_none_or(|text| text != "m") {
                     return Ok(reply);
                 }

@@ -8,18 +8,18 @@ use tokio::time::timeout;
 
 use super::batcher::{Batch, Batcher, Submission};
 use super::blocks::BlockBook;
-use super::faults::{CLOSED, Fault, FaultKind};
-use super::rounds::{Ready, Rounds};
 use super::runner::Runner;
-use super::scripts::{self, Call};
-use super::slots::slot_of_tag;
-use super::topics::Topics;
 use super::totals::{is_again, policy_moves};
-use super::wire::{self, Garbled};
+use super::writer::{FeedWriter, Preconditions};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
 use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId};
+use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
 use crate::engine::protocol::records::{Announced, WaitingGift};
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::slots::slot_of_tag;
+use crate::engine::protocol::topics::Topics;
+use crate::engine::protocol::wire::{self, Garbled};
 use crate::engine::redis::subscriber::PATIENCE;
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
@@ -32,16 +32,16 @@ const HEADS: usize = 512;
 /// See the module.
 pub(super) struct Feeds {
     pub runner: Arc<Runner>,
-    pub rounds: Arc<Rounds>,
+    pub writer: Arc<FeedWriter>,
     topics: Arc<Topics>,
     pub blocks: Arc<BlockBook>,
     gifts: Batcher<FeedId, Gift, Outcome>,
 }
 
 impl Feeds {
-    pub fn new(rounds: Arc<Rounds>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
-        let runner = rounds.runner.clone();
-        Feeds { runner, rounds, topics, blocks, gifts: Batcher::default() }
+    pub fn new(writer: Arc<FeedWriter>, topics: Arc<Topics>, blocks: Arc<BlockBook>) -> Feeds {
+        let runner = writer.runner.clone();
+        Feeds { runner, writer, topics, blocks, gifts: Batcher::default() }
     }
 
     pub async fn publish(
@@ -83,19 +83,25 @@ impl Feeds {
         let clock = now.unwrap_or_else(Millis::now);
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;
         let everywhere = if everywhere.contains('1') { everywhere.as_str() } else { "" };
-        let due_since = self.rounds.due.register_ahead(feed, gifts, now).await?;
-        let mut ready = Ready { due_since, ..Ready::default() };
-        let call = |ready: &Ready| self.publish_call(feed, gifts, everywhere, ready);
-        let reply = self.rounds.run(feed, now, &mut ready, call).await?;
+        let due_since = self.writer.due.register_ahead(feed, gifts, now).await?;
+        let mut prepared = Preconditions { due_since, ..Preconditions::default() };
+        let call = |prepared: &Preconditions| self.publish_call(feed, gifts, everywhere, prepared);
+        let reply = self.writer.write(feed, now, &mut prepared, call).await?;
         let outcome = |(at, gift): (usize, &Gift)| -> Result<Outcome, Fault> {
             Ok(wire::outcome(reply.text(at)?, &gift.id, gift.fingerprint)?)
         };
         let outcomes = gifts.iter().enumerate().map(outcome).collect::<Result<Vec<_>, _>>()?;
-        self.rounds.due.learn_delay(feed, gifts, &outcomes);
+        self.writer.due.learn_delay(feed, gifts, &outcomes);
         Ok(outcomes)
     }
 
-    fn publish_call(&self, feed: &FeedId, gifts: &[Gift], everywhere: &str, ready: &Ready) -> Call {
+    fn publish_call(
+        &self,
+        feed: &FeedId,
+        gifts: &[Gift],
+        everywhere: &str,
+        prepared: &Preconditions,
+    ) -> Call {
         let keys = &self.runner.keys;
         let mut call = self.runner.feed_call(&scripts::PUBLISH, feed);
         let [due, later] = keys.due(feed);
@@ -105,7 +111,7 @@ impl Feeds {
         call.arg("may_wait", self.runner.options.scheduled_max);
         for gift in gifts {
             // For all that the caller knows, a host may have to look at a gift that is to be shown at once.
-            let record = ready.due_since.map(|_| WaitingGift::text(gift, false)).unwrap_or_default();
+            let record = prepared.due_since.map(|_| WaitingGift::text(gift, false)).unwrap_or_default();
             let keys = [("id", keys.id(feed, &gift.id)), ("lock", keys.lock(feed, gift))];
             let args = wire::gift_args(gift, false);
             let when = [("record", record), ("show", wire::show_arg(gift))];
@@ -115,14 +121,14 @@ impl Feeds {
     }
 
     pub async fn retract(&self, feed: &FeedId, row: &RowId, now: Millis) -> Result<Option<Position>, Fault> {
-        let call = |_: &Ready| {
+        let call = |_: &Preconditions| {
             let [due, later] = self.runner.keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT, feed);
             call.keys([("due", due), ("later", later), ("retracted", self.runner.keys.retracted(feed))]);
             call.arg("row", row);
             call
         };
-        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
         let at = reply.mark()?.0.at.clone();
         Ok((reply.text(0)? == "1").then_some(at))
     }
@@ -158,7 +164,7 @@ impl Feeds {
             // Periods are counted from now on. If this process dies before that, the next gift sees to it.
             let counts = |policy: &Policy| (policy.totals, policy.time_zone.clone());
             if counts(&before) != counts(&policy) {
-                self.rounds.tick_totals(feed, Some(now)).await?;
+                self.writer.tick_totals(feed, Some(now)).await?;
             }
             return Ok(policy);
         }
@@ -172,8 +178,8 @@ impl Feeds {
             snapshot = self.read_whole(feed, Millis(0)).await.map(|snapshot| Snapshot { now, ..snapshot });
         }
         match &snapshot {
-            Ok(_) => self.runner.damaged.is_whole(feed),
-            Err(fault) => self.runner.damaged.met(feed, fault),
+            Ok(_) => self.runner.damaged.clear(feed),
+            Err(fault) => self.runner.damaged.note(feed, fault),
         }
         snapshot
     }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::options::StoreOptions;
 use super::parts::StoreParts;
 use crate::domain::{FeedId, Position};
+use crate::engine::protocol::options::StoreOptions;
 use crate::engine::{EngineError, Wakes};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Failure, Operation};

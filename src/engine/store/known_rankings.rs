@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::keys::Keys;
-use super::scripts::Call;
 use crate::domain::FeedId;
+use crate::engine::protocol::keys::Keys;
+use crate::engine::protocol::scripts::Call;
 
 /// Feeds whose rankings are known; all are forgotten when there are more, and learned again.
 const FEEDS: usize = 65_536;

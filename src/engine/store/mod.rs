@@ -2,8 +2,8 @@
 //! (`engine::redis`) or this process ([`super::embedded`]).
 //!
 //! Every change of a feed is one run of one script (`lua/`, `scripts`) on keys of one slot (`keys`);
-//! gifts that arrive together go together (`batcher`). A script is run by `runner`, or in `rounds` where something in
-//! another slot has to be ready first. Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL):
+//! gifts that arrive together go together (`batcher`). A script is run by `runner`, or by `writer` where something in
+//! another slot has to be prepared first. Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL):
 //! `known` is how that is found out, and a new epoch is how watchers are told.
 
 mod batcher;
@@ -11,15 +11,11 @@ mod blocks;
 mod damaged;
 mod drops;
 mod due;
-pub(in crate::engine) mod faults;
 mod feeds;
 mod handle;
-mod keys;
-pub(in crate::engine) mod known;
 mod known_rankings;
 mod methods;
 mod moderation;
-pub(in crate::engine) mod options;
 mod parts;
 mod place;
 mod presence;
@@ -28,22 +24,18 @@ mod relocation;
 mod reports;
 mod requests;
 mod reviews;
-mod rounds;
+
 mod runner;
-pub mod scripts;
-pub(in crate::engine) mod slots;
 mod sources;
-pub(in crate::engine) mod tags;
-pub(in crate::engine) mod topics;
 mod totals;
 mod turns;
 mod viewers;
 mod walks;
-pub(in crate::engine) mod wire;
+mod writer;
 
+pub use crate::engine::protocol::keys::{PARTS_MAX, list_fits, owner as owner_of_key};
+pub use crate::engine::protocol::options::StoreOptions;
 pub use handle::Store;
 #[cfg(any(test, feature = "faults"))]
 pub use handle::test_store;
-pub use keys::{PARTS_MAX, list_fits, owner as owner_of_key};
-pub use options::StoreOptions;
 pub use relocation::{MoveProgress, Moved, move_folder};

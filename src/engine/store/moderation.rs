@@ -1,15 +1,15 @@
 //! Taking back, and telling overlays what to do (`lua/feed/control.lua`, `feed_retract_user`,
 //! `feed_retract_gift`).
 
-use super::faults::Fault;
 use super::feeds::Feeds;
-use super::rounds::Ready;
 use super::runner::Reply;
-use super::scripts::{self, Call};
-use super::wire::Garbled;
+use super::writer::Preconditions;
 use crate::domain::json::push_string;
 use crate::domain::moderate::{GiftRefunded, TakingBack, user_prefix};
 use crate::domain::{Control, FeedId, GiftId, Millis, Position, RowId};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::wire::Garbled;
 
 impl Feeds {
     pub async fn control(
@@ -27,14 +27,14 @@ impl Feeds {
     }
 
     pub async fn retract_user(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
-        let call = |_: &Ready| {
+        let call = |_: &Preconditions| {
             let [due, later] = self.runner.keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_USER, feed);
             call.keys([("due", due), ("later", later), ("retracted", self.runner.keys.retracted(feed))]);
             call.arg("begin", user_prefix(user));
             call
         };
-        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
         Ok(reply.text(0)?.parse().map_err(|_| Garbled("a count of rows"))?)
     }
 
@@ -47,7 +47,7 @@ impl Feeds {
         now: Millis,
     ) -> Result<GiftRefunded, Fault> {
         let keys = &self.runner.keys;
-        let call = |_: &Ready| {
+        let call = |_: &Preconditions| {
             let [due, later] = keys.due(feed);
             let mut call = self.runner.feed_call(&scripts::RETRACT_GIFT, feed);
             call.keys([("due", due), ("later", later), ("retracted", keys.retracted(feed))]);
@@ -55,7 +55,7 @@ impl Feeds {
             taking_back_args(&mut call, what);
             call
         };
-        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
         read_reversal(&reply)
     }
 }

@@ -10,12 +10,8 @@ use super::blocks::BlockBook;
 use super::drops::DropStock;
 use super::due::index::DueIndex;
 use super::due::queue::DueQueue;
-use super::faults::CLOSED;
 use super::feeds::Feeds;
-use super::keys::{self, Division, Keys};
-use super::known::Known;
 use super::known_rankings::KnownRankingsOfFeeds;
-use super::options::StoreOptions;
 use super::place::{self, Embedded, Place};
 use super::rehoming::{Rehoming, keep_rehoming};
 use super::reports::attach::Attaching;
@@ -26,18 +22,22 @@ use super::reports::jobs::Jobs;
 use super::reports::signing::Signing;
 use super::requests::Requests;
 use super::reviews::Reviews;
-use super::rounds::Rounds;
 use super::runner::Runner;
-use super::slots::slot_of_tag;
 use super::sources::Sources;
-use super::tags::random;
-use super::topics::Topics;
 use super::turns::wakes;
 use super::viewers::Viewers;
 use super::walks::Walks;
+use super::writer::FeedWriter;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::{EmbeddedOptions, EmbeddedStore};
-use crate::engine::redis::address::Kind;
+use crate::engine::protocol::address::Kind;
+use crate::engine::protocol::faults::CLOSED;
+use crate::engine::protocol::keys::{self, Division, Keys};
+use crate::engine::protocol::known::Known;
+use crate::engine::protocol::options::StoreOptions;
+use crate::engine::protocol::slots::slot_of_tag;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::topics::Topics;
 use crate::engine::redis::connection::Making;
 use crate::engine::redis::dial::Dial;
 use crate::engine::redis::eviction::Eviction;
@@ -61,12 +61,17 @@ pub(super) struct StoreParts {
     pub(super) feeds: Arc<Feeds>,
     pub(super) stock: Arc<DropStock>,
     pub(super) queue: DueQueue,
+    pub(super) due: Arc<DueIndex>,
+    pub(super) reviews: Arc<Reviews>,
+    pub(super) blocks: Arc<BlockBook>,
+    pub(super) job_index: Arc<JobIndex>,
+    pub(super) signing: Arc<Signing>,
     pub(super) groups: Arc<Groups>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
     pub(super) requests: Requests,
     pub(super) sources: Sources,
-    pub(super) rounds: Arc<Rounds>,
+    pub(super) writer: Arc<FeedWriter>,
     pub(super) viewers: Viewers,
     pub(super) walks: Walks,
     /// Ends with the engine.
@@ -202,39 +207,45 @@ impl Begun {
         let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
         let rehoming = Arc::new(rehoming);
         let attaching = Arc::new(Attaching::new(runner.clone(), index.clone()));
-        let rounds = Arc::new(Rounds {
+        let writer = Arc::new(FeedWriter {
             runner: runner.clone(),
-            due,
+            due: due.clone(),
             attaching: attaching.clone(),
             rankings: KnownRankingsOfFeeds::default(),
         });
-        let stock = Arc::new(DropStock::new(rounds.clone()));
+        let stock = Arc::new(DropStock::new(writer.clone()));
         let blocks = Arc::new(BlockBook::new(runner.clone()));
-        let groups = Arc::new(Groups { runner: runner.clone(), jobs: index });
+        let reviews = Arc::new(Reviews { writer: writer.clone(), blocks: blocks.clone() });
+        let groups = Arc::new(Groups { runner: runner.clone(), jobs: index.clone() });
         // A Redis that is down is asked again by whoever claims jobs.
         if let Err(fault) = attaching.refresh(Millis::now()).await {
             tracing::debug!(why = fault.why, "the webhooks of all feeds are not known yet");
         }
-        let signing =
-            Signing { runner: runner.clone(), attaching: attaching.clone(), known: OnceCell::new() };
-        let webhooks = Webhooks { runner: runner.clone(), attaching, groups: groups.clone(), signing };
+        let signing = Arc::new(Signing {
+            runner: runner.clone(),
+            attaching: attaching.clone(),
+            known: OnceCell::new(),
+        });
+        let webhooks =
+            Webhooks { runner: runner.clone(), attaching, groups: groups.clone(), signing: signing.clone() };
         let webhooks = Arc::new(webhooks);
-        let feeds = Arc::new(Feeds::new(rounds.clone(), topics, blocks.clone()));
+        let feeds = Arc::new(Feeds::new(writer.clone(), topics, blocks.clone()));
         Arc::new(StoreParts {
             walks: Walks { runner: runner.clone(), feeds: feeds.clone() },
             feeds,
-            queue: DueQueue {
-                rounds: rounds.clone(),
-                stock: stock.clone(),
-                reviews: Reviews { rounds: rounds.clone(), blocks },
-            },
+            queue: DueQueue { writer: writer.clone(), stock: stock.clone(), reviews: reviews.clone() },
             stock,
+            due,
+            reviews,
+            blocks,
+            job_index: index,
+            signing,
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
             requests: Requests { runner: runner.clone() },
             sources: Sources { runner: runner.clone() },
-            rounds,
+            writer,
             viewers: Viewers { runner: runner.clone() },
             _rehoming: rehoming,
             wakes,

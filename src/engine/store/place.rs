@@ -9,12 +9,12 @@ use redis::{Cmd, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::faults::{CLOSED, Fault, FaultKind};
-use super::scripts::{Call, Use};
-use super::topics::Topics;
 use crate::domain::Millis;
 use crate::engine::EngineError;
 use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
+use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
+use crate::engine::protocol::scripts::{Call, Use};
+use crate::engine::protocol::topics::Topics;
 use crate::engine::redis::scan::{Scanned, scan_command};
 use crate::engine::redis::shards;
 use crate::engine::redis::topology::Topology;

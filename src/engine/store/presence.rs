@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use redis::{Cmd, Value, cmd};
 
-use super::faults::Fault;
 use super::feeds::Feeds;
-use super::slots::{slot_of_key, slot_of_tag};
-use super::wire::Garbled;
 use crate::domain::FeedId;
 use crate::engine::presence::{Count, NODE_LEASE_MS, Presence};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
+use crate::engine::protocol::wire::Garbled;
 
 /// Feeds told or asked about in one trip.
 const FEEDS: usize = 256;
@@ -19,7 +19,7 @@ const FEEDS: usize = 256;
 const KEPT_MS: u64 = 86_400_000;
 
 impl Feeds {
-    /// See [`Store::report_presence`]. A shard that is away keeps no other from being told.
+    /// See [`crate::engine::Store::report_presence`]. A shard that is away keeps no other from being told.
     pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
         let mut missed = None;
         for chunk in counts.chunks(FEEDS) {
@@ -49,7 +49,7 @@ impl Feeds {
         }
     }
 
-    /// See [`Store::read_presence`].
+    /// See [`crate::engine::Store::read_presence`].
     pub async fn presence(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
         let mut all = Vec::with_capacity(feeds.len());
         for chunk in feeds.chunks(FEEDS) {

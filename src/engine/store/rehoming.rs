@@ -12,13 +12,13 @@ use redis::Value;
 use tokio::time::sleep;
 
 use super::due::index::{self as due, DueIndex};
-use super::faults::Fault;
-use super::keys::{PARTS_MAX, Part, Shared};
 use super::reports::groups::{note, unnote};
 use super::reports::index::{self as jobs, JobIndex};
 use super::runner::Runner;
-use super::slots::slot_of_key;
 use crate::domain::{FeedId, Millis};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{PARTS_MAX, Part, Shared};
+use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::redis::shards::{Moves, Shards};
 
 /// By then every node knows that slots moved.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::faults::Fault;
 use super::runner::Runner;
-use super::scripts;
-use super::wire::Garbled;
 use crate::domain::Millis;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::wire::Garbled;
 use crate::engine::{REQUEST_KEPT_MS, RequestUse};
 
 /// Runs the script that records requests.
@@ -21,7 +21,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// See [`Store::claim_request`].
+    /// See [`crate::engine::Store::claim_request`].
     pub async fn claim(&self, request: &str, target: &str, now: Millis) -> Result<RequestUse, Fault> {
         let keys = self.runner.keys.request(request);
         let records = join_all(keys.into_iter().map(|key| self.record(key, target, now))).await;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::blocks::BlockBook;
-use super::faults::Fault;
-use super::rounds::{Ready, Rounds};
-use super::scripts::{self, Call};
-use super::wire::{self, Garbled};
+use super::writer::{FeedWriter, Preconditions};
 use crate::domain::json::push_string;
 use crate::domain::review::ReviewNote;
 use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
+use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::wire::{self, Garbled};
 
 /// What was done with a gift in review.
 pub(super) struct Done {
@@ -52,12 +52,12 @@ pub(super) enum Verdict<'a> {
 
 /// Decisions, by hosts and by time.
 pub(super) struct Reviews {
-    pub rounds: Arc<Rounds>,
+    pub writer: Arc<FeedWriter>,
     pub blocks: Arc<BlockBook>,
 }
 
 impl Reviews {
-    /// See [`Store::decide_review`].
+    /// See [`crate::engine::Store::decide_review`].
     pub async fn review(
         &self,
         feed: &FeedId,
@@ -65,7 +65,7 @@ impl Reviews {
         wish: Decision,
         now: Millis,
     ) -> Result<Reviewing, Fault> {
-        let runner = &self.rounds.runner;
+        let runner = &self.writer.runner;
         let (reviews, known) = (runner.keys.reviews(feed), runner.keys.id(feed, id));
         let held: Option<String> =
             runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
@@ -97,7 +97,7 @@ impl Reviews {
         reason: Option<&str>,
         now: Millis,
     ) -> Result<bool, Fault> {
-        let runner = &self.rounds.runner;
+        let runner = &self.writer.runner;
         let reviews = runner.keys.reviews(feed);
         let held: Option<String> =
             runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
@@ -116,8 +116,8 @@ impl Reviews {
         now: Millis,
     ) -> Result<Done, Fault> {
         let everywhere = self.blocks.everywhere(std::iter::once(gift), now).await;
-        let call = |ready: &Ready| self.review_call(feed, gift, wish, &everywhere, ready);
-        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let call = |prepared: &Preconditions| self.review_call(feed, gift, wish, &everywhere, prepared);
+        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
         let known = match reply.text(2)? {
             "" => None,
             text => Some(wire::remembered(text, &gift.id)?),
@@ -132,14 +132,14 @@ impl Reviews {
         gift: &Gift,
         wish: Verdict<'_>,
         everywhere: &str,
-        ready: &Ready,
+        prepared: &Preconditions,
     ) -> Call {
-        let keys = &self.rounds.runner.keys;
+        let keys = &self.writer.runner.keys;
         let [due, later] = keys.due(feed);
-        let mut call = self.rounds.runner.feed_call(&scripts::REVIEW, feed);
+        let mut call = self.writer.runner.feed_call(&scripts::REVIEW, feed);
         call.keys([("due", due), ("later", later), ("blocks", keys.blocks(feed))]);
         call.keys([("reviews", keys.reviews(feed)), ("approved", keys.approved(feed))]);
-        call.arg("looked_at", ready.due_since.map(|since| since.0.to_string()).unwrap_or_default());
+        call.arg("looked_at", prepared.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("blocked_everywhere", everywhere).arg("gift", &gift.id);
         let (decision, reason) = match wish {
             Verdict::Time => ("", None),

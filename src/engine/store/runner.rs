@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, FromRedisValue};
 
 use super::damaged::Damaged;
-use super::faults::Fault;
-use super::keys::{Keys, Part, Shared};
-use super::known::{Known, Mark, epoch_after};
-use super::options::StoreOptions;
 use super::place::Place;
-use super::scripts::{self, Call, Script};
-use super::slots::slot_of_tag;
-use super::tags::random;
-use super::wire::{self, Garbled};
 use crate::domain::{FeedId, Millis, Policy};
-use crate::engine::LogThrottle;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{Keys, Part, Shared};
+use crate::engine::protocol::known::{Known, Mark, epoch_after};
+use crate::engine::protocol::options::StoreOptions;
+use crate::engine::protocol::scripts::{self, Call, Script};
+use crate::engine::protocol::slots::slot_of_tag;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::wire::{self, Garbled};
+use crate::supervise::LogThrottle;
 
 /// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
 pub(super) const AGREED_MS: i64 = 1_000;
@@ -130,35 +130,35 @@ impl Runner {
         call
     }
 
-    /// Runs a feed's script. What its reply says of the feed is taken in as known.
-    pub async fn run_feed(&self, call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
-        let reply = self.ask_feed(call, feed, now).await;
-        reply.inspect_err(|fault| self.damaged.met(feed, fault))
-    }
-
-    async fn ask_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
+    /// Runs a feed's script, with what all of them get. What its reply says of the feed is known from then on.
+    pub async fn run_feed(&self, mut call: Call, feed: &FeedId, now: Option<Millis>) -> Result<Reply, Fault> {
         let known = self.known.get(feed);
         call.arg("candidate_epoch", epoch_after(known.as_ref())).end_with_life("candidate_epoch");
         call.arg("default_policy", &self.defaults).arg("idle_ttl", self.options.feed_idle_ttl_ms);
-        self.ask(call, feed, known, now).await
-    }
-
-    /// Tells a script's call what the caller's process knows of the feed.
-    async fn ask(
-        &self,
-        mut call: Call,
-        feed: &FeedId,
-        known: Option<Mark>,
-        now: Option<Millis>,
-    ) -> Result<Reply, Fault> {
-        call.arg("now", self.times(now));
+        call.arg("now", self.times(now)).arg("tag", random()).arg("live_channel", self.keys.live(feed));
         match &known {
             Some(Mark { at, tag }) => {
                 call.arg("known_epoch", &at.epoch).arg("known_seq", at.seq).arg("known_tag", tag)
             }
             None => call.arg("known_epoch", "").arg("known_seq", "").arg("known_tag", ""),
         };
-        self.send(call, feed, known).await
+        let reply = self.run(&call).await.and_then(|texts| self.read_reply(feed, known.as_ref(), texts));
+        reply.inspect_err(|fault| self.damaged.note(feed, fault))
+    }
+
+    fn read_reply(
+        &self,
+        feed: &FeedId,
+        known: Option<&Mark>,
+        mut texts: Vec<String>,
+    ) -> Result<Reply, Fault> {
+        if texts.first().is_none_or(|head| head.is_empty()) {
+            return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });
+        }
+        let rest = texts.split_off(1);
+        let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
+        self.known.replied(feed, known, mark.clone());
+        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
     }
 
     /// The time of a call, and behind a blank the steady one, where that is another.
@@ -174,19 +174,6 @@ impl Runner {
     pub fn steady(&self, now: Millis) -> Millis {
         let steady = if self.options.steady { self.place.steady() } else { None };
         steady.filter(|steady| (now.0 - steady).abs() > AGREED_MS).map_or(now, Millis)
-    }
-
-    /// Makes the call, and takes in what its reply says of the feed.
-    async fn send(&self, mut call: Call, feed: &FeedId, known: Option<Mark>) -> Result<Reply, Fault> {
-        call.arg("tag", random()).arg("live_channel", self.keys.live(feed));
-        let mut texts: Vec<String> = self.run(&call).await?;
-        if texts.first().is_none_or(|head| head.is_empty()) {
-            return Ok(Reply { mark: None, texts, unread: 0, vanished: 0, dozed: None });
-        }
-        let rest = texts.split_off(1);
-        let wire::Header { mark, now, unread, vanished, dozed } = wire::read_header(&texts[0])?;
-        self.known.replied(feed, known.as_ref(), mark.clone());
-        Ok(Reply { mark: Some((mark, now)), texts: rest, unread, vanished, dozed: dozed.map(str::to_owned) })
     }
 
     /// Counts entries of a feed's ledger that some reader was not done with and will not get: they were cut, or were dead letters

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::faults::Fault;
 use super::runner::Runner;
-use super::scripts::{self, Call};
-use super::wire::Garbled;
 use crate::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::wire::Garbled;
 use crate::engine::{Kept, REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
 /// See the module.

@@ -3,17 +3,17 @@
 use std::fmt::Write;
 use std::pin::Pin;
 
-use super::faults::Fault;
 use super::known_rankings::KnownRankings;
-use super::rounds::{Ready, Rounds};
 use super::runner::Reply;
-use super::scripts::{self, Call, Script};
-use super::wire::Garbled;
+use super::writer::{FeedWriter, Preconditions};
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, MAX_GOALS, Period};
 use crate::domain::tally::{Session, TotalsView};
 use crate::domain::{FeedId, GoalId, Millis, Policy};
 use crate::engine::GoalPut;
+use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::{goal_spec, read_goal, read_leaders, read_periods};
+use crate::engine::protocol::scripts::{self, Call, Script};
+use crate::engine::protocol::wire::Garbled;
 
 /// How often a call is made anew because the policy or the calendar was another by then.
 const AGAIN: usize = 8;
@@ -29,7 +29,7 @@ pub(super) struct Ticked {
     pub next: Option<Millis>,
 }
 
-impl Rounds {
+impl FeedWriter {
     /// Ranks who gave, and settles what a feed counts. Boxed, because what it calls may call it.
     pub fn tick_totals<'a>(
         &'a self,
@@ -38,7 +38,9 @@ impl Rounds {
     ) -> Pin<Box<dyn Future<Output = Result<Ticked, Fault>> + Send + 'a>> {
         Box::pin(async move {
             self.rank(feed, now).await?;
-            let own = |call: &mut Call, ready: &Ready| ready.rankings.push(call, &self.runner.keys, feed);
+            let own = |call: &mut Call, prepared: &Preconditions| {
+                prepared.rankings.push(call, &self.runner.keys, feed)
+            };
             let reply = self.turn(&scripts::TOTALS_TICK, feed, now, own).await?;
             let next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
             Ok(Ticked { now: reply.mark()?.1, next })
@@ -48,8 +50,8 @@ impl Rounds {
     /// Brings the rankings up to what users gave before this call.
     async fn rank(&self, feed: &FeedId, now: Option<Millis>) -> Result<(), Fault> {
         let mut rankings = self.rankings.of(feed);
-        let (mut waiting, mut rounds) = (None, AGAIN);
-        while rounds > 0 {
+        let (mut waiting, mut attempts) = (None, AGAIN);
+        while attempts > 0 {
             let mut call = self.runner.timed(&scripts::TOTALS_RANK, now);
             let [totals, sums, people, unranked] = self.runner.keys.totals(feed);
             call.keys([("totals", totals), ("sums", sums), ("people", people), ("unranked", unranked)]);
@@ -57,7 +59,7 @@ impl Rounds {
             let texts = self.texts(&call, feed).await?;
             if let Some(missing) = missing_rankings(&texts) {
                 rankings = self.rankings.learn(feed, missing);
-                rounds -= 1;
+                attempts -= 1;
                 continue;
             }
             let left: u64 = texts.first().and_then(|text| text.parse().ok()).ok_or(Garbled("a reply"))?;
@@ -73,7 +75,7 @@ impl Rounds {
 
     /// What a script of one feed answers that says nothing of where the feed stands. A damaged feed is known as such from then on.
     async fn texts(&self, call: &Call, feed: &FeedId) -> Result<Vec<String>, Fault> {
-        self.runner.run(call).await.inspect_err(|fault| self.runner.damaged.met(feed, fault))
+        self.runner.run(call).await.inspect_err(|fault| self.runner.damaged.note(feed, fault))
     }
 
     /// Runs a script that begins and ends runs by the calendar, which it gets from here. `own` adds what is the script's own.
@@ -82,22 +84,22 @@ impl Rounds {
         script: &'static Script,
         feed: &FeedId,
         now: Option<Millis>,
-        own: impl Fn(&mut Call, &Ready) + Sync,
+        own: impl Fn(&mut Call, &Preconditions) + Sync,
     ) -> Result<Reply, Fault> {
         let mut clock = self.runner.clock(now).unwrap_or_else(Millis::now);
-        let mut ready = Ready { rankings: self.rankings.of(feed), ..Ready::default() };
+        let mut prepared = Preconditions { rankings: self.rankings.of(feed), ..Preconditions::default() };
         for _ in 0..AGAIN {
             let policy = self.runner.with_overrides(&self.runner.overrides(feed).await?)?;
-            let call = |ready: &Ready| {
+            let call = |prepared: &Preconditions| {
                 let mut call = self.runner.feed_call(script, feed);
                 let [due, _] = self.runner.keys.due(feed);
                 call.key("due", due)
                     .arg("time_zone", &policy.time_zone)
                     .arg("bounds", bounds(&policy, clock));
-                own(&mut call, ready);
+                own(&mut call, prepared);
                 call
             };
-            let reply = self.run(feed, now, &mut ready, call).await?;
+            let reply = self.write(feed, now, &mut prepared, call).await?;
             match again(&reply) {
                 Some(at) => clock = at,
                 None => return Ok(reply),
@@ -201,7 +203,7 @@ impl Rounds {
         id: String,
         now: Millis,
     ) -> Result<(Session, bool), Fault> {
-        let own = |call: &mut Call, _: &Ready| {
+        let own = |call: &mut Call, _: &Preconditions| {
             call.arg("session", &id).bounded();
         };
         let reply = self.turn(&scripts::TOTALS_SESSION, feed, Some(now), own).await?;
@@ -240,7 +242,7 @@ impl Rounds {
     }
 
     async fn change_goal(&self, feed: &FeedId, id: &GoalId, spec: &str, now: Millis) -> Result<Reply, Fault> {
-        let own = |call: &mut Call, _: &Ready| {
+        let own = |call: &mut Call, _: &Preconditions| {
             call.arg("goal", id).arg("spec", spec).arg("goals_max", MAX_GOALS);
             if !spec.is_empty() {
                 call.bounded();

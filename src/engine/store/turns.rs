@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
-use super::faults::Fault;
-use super::keys::{PARTS_MAX, Part, Shared};
 use super::runner::{Runner, needed, number};
-use super::scripts;
-use super::slots::slot_of_key;
-use super::tags::random;
-use super::topics::Topics;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Wakes;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{PARTS_MAX, Part, Shared};
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::slots::slot_of_key;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::topics::Topics;
 
 /// Members of a part that are moved in one trip.
 const MOVED: usize = 256;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::faults::Fault;
 use super::runner::Runner;
-use super::scripts::{self, Call};
-use super::tags::random;
-use super::wire::Garbled;
 use crate::domain::Millis;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::wire::Garbled;
 use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 
 /// See the module.

@@ -9,14 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::faults::{Fault, FaultKind};
 use super::feeds::Feeds;
 use super::place::Shards;
 use super::runner::Runner;
-use super::scripts;
-use super::wire::Garbled;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Walk;
+use crate::engine::protocol::faults::{Fault, FaultKind};
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::wire::Garbled;
 
 /// How long a node has the turn after each step.
 const LEASE_MS: u64 = 15_000;
@@ -69,7 +69,7 @@ fn places(text: &str, layout: &str, shards: usize) -> Vec<Place> {
 }
 
 impl Walks {
-    /// See [`Store::begin_walk`].
+    /// See [`crate::engine::Store::begin_walk`].
     pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
         self.turn("", (user, "", "-"), now).await.map(drop)
     }
@@ -79,7 +79,7 @@ impl Walks {
         self.turn("", (user, "", ""), now).await.map(drop)
     }
 
-    /// See [`Store::continue_walk`].
+    /// See [`crate::engine::Store::continue_walk`].
     pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
         let walks = self.runner.keys.walks();
         let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;

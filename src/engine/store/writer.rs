@@ -1,65 +1,40 @@
-//! Rounds of a script that writes only once everything is ready.
+//! Running the scripts that write to a feed, with what must be prepared first.
 //!
-//! A feed's script may find out that it must not write yet: a gift is for later, and the feed is not in the index of
-//! due feeds; an entry of the ledger wakes a webhook that rests, and that is not in the index of jobs; there are
-//! webhooks of all feeds that this feed has not heard of. These are in other slots, so the script refuses and says
-//! what is missing, the caller makes it ready, and calls again. This is that round, for everybody who needs it.
+//! A script touches the keys of one slot, and writes only if everything that it needs from elsewhere is there. If not, it writes
+//! nothing and answers which precondition is missing:
+//!
+//! - `register`: a gift or a drop waits for its time, and the feed is not in the index of due feeds;
+//! - `reports`: the entry wakes idle webhooks, and they are not in the index of jobs;
+//! - `hooks`: webhooks of all feeds have changed since the feed last saw them;
+//! - `period`: a run of a period is over, so runs have to be begun and ended first;
+//! - `runs`: rankings have other keys than those that came along.
+//!
+//! [`FeedWriter::write`] prepares what is missing and calls again. Preparing too much does no harm: whoever finds an index entry
+//! with nothing behind it removes it.
 
 use std::sync::Arc;
 
 use super::due::index::DueIndex;
-use super::faults::Fault;
 use super::known_rankings::{KnownRankings, KnownRankingsOfFeeds};
 use super::reports::attach::Attaching;
 use super::runner::{Reply, Runner};
-use super::scripts::Call;
-use super::wire::Garbled;
 use crate::domain::{FeedId, Millis};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::Call;
+use crate::engine::protocol::wire::Garbled;
 
-/// How often a script is called before it is given up: each time something has to be made ready that it did not know
-/// of the time before.
-const ROUNDS: usize = 8;
+/// How often a script is called for one write: each time another precondition may be missing.
+pub(super) const MAX_ATTEMPTS: usize = 8;
 
-/// What has been made ready for a call.
+/// What is prepared for a write.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ready {
-    /// Webhooks that rest and are in the index of jobs, as the script named them.
+pub(super) struct Preconditions {
+    /// Idle webhooks that are in the index of jobs, as the script named them.
     pub registered: String,
     /// Since when the feed is in the index of due feeds.
     pub due_since: Option<Millis>,
     /// The runs and the measures whose rankings come along.
     pub rankings: KnownRankings,
-}
-
-/// What one call of a round came to.
-pub(super) enum Said<R, M> {
-    /// It is done.
-    Done(R),
-    /// Nothing was done; this is to be made ready first.
-    Missing(M),
-}
-
-/// What is called again until nothing is missing.
-pub(super) trait Round: Send {
-    type Reply;
-    type Missing: Send;
-
-    /// Calls the script.
-    fn ask(&mut self) -> impl Future<Output = Result<Said<Self::Reply, Self::Missing>, Fault>> + Send;
-
-    /// Makes ready what it said was missing.
-    fn make_ready(&mut self, missing: Self::Missing) -> impl Future<Output = Result<(), Fault>> + Send;
-}
-
-/// Asks, and makes ready what is missing, until nothing is.
-pub(super) async fn rounds<R: Round>(mut round: R) -> Result<R::Reply, Fault> {
-    for _ in 0..ROUNDS {
-        match round.ask().await? {
-            Said::Done(reply) => return Ok(reply),
-            Said::Missing(missing) => round.make_ready(missing).await?,
-        }
-    }
-    Err(Fault::stay("what a feed needs to be written to changes faster than it is made ready; try again"))
 }
 
 /// What a script refused to write without.
@@ -76,103 +51,91 @@ enum Missing {
     Due(Millis, Option<u64>),
 }
 
-/// A script that appends to a feed's ledger.
-struct Appending<'a, F> {
-    rounds: &'a Rounds,
-    feed: &'a FeedId,
-    now: Option<Millis>,
-    clock: Option<Millis>,
-    ready: &'a mut Ready,
-    call: F,
-}
-
-impl<F: Fn(&Ready) -> Call + Send> Round for Appending<'_, F> {
-    type Reply = Reply;
-    type Missing = Missing;
-
-    async fn ask(&mut self) -> Result<Said<Reply, Missing>, Fault> {
-        let mut call = (self.call)(self.ready);
-        self.rounds.ledger(&mut call, self.feed, self.ready);
-        self.rounds.counted(&mut call, self.feed, self.ready);
-        let reply = self.rounds.runner.run_feed(call, self.feed, self.now).await?;
-        Ok(match missing(&reply)? {
-            None => Said::Done(reply),
-            Some(missing) => Said::Missing(missing),
-        })
-    }
-
-    async fn make_ready(&mut self, missing: Missing) -> Result<(), Fault> {
-        let Appending { rounds, feed, now, clock, ready, .. } = self;
-        match missing {
-            Missing::Hooks => {
-                rounds.attaching.attach(feed, "", *clock).await?;
-                ready.registered = String::new();
-            }
-            Missing::Jobs(idle) => {
-                rounds.attaching.register_idle(feed, &idle, *clock).await?;
-                ready.registered = idle;
-            }
-            Missing::Period => {
-                rounds.tick_totals(feed, *now).await?;
-            }
-            Missing::Rankings(rankings) => {
-                ready.rankings = rounds.rankings.learn(feed, rankings);
-            }
-            Missing::Due(at, delay) => {
-                delay.into_iter().for_each(|delay| rounds.due.set_delay(feed, delay));
-                ready.due_since = Some(rounds.due.register(feed, Some(at), None, *clock).await?);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// See the module.
-pub(super) struct Rounds {
+/// Runs scripts that append to a feed's ledger and count.
+pub(super) struct FeedWriter {
     pub runner: Arc<Runner>,
     pub due: Arc<DueIndex>,
     pub attaching: Arc<Attaching>,
     pub rankings: KnownRankingsOfFeeds,
 }
 
-impl Rounds {
-    /// Calls a script that appends to the feed's ledger until nothing is missing; `call` makes the call of each
-    /// round, all but what every such script gets.
-    pub async fn run(
+impl FeedWriter {
+    /// Calls a script until nothing is missing. `call` makes each call, without what every such script gets.
+    pub async fn write(
         &self,
         feed: &FeedId,
         now: Option<Millis>,
-        ready: &mut Ready,
-        call: impl Fn(&Ready) -> Call + Send,
+        prepared: &mut Preconditions,
+        call: impl Fn(&Preconditions) -> Call + Send,
     ) -> Result<Reply, Fault> {
         let clock = self.runner.clock(now);
-        let reply = rounds(Appending { rounds: self, feed, now, clock, ready, call }).await?;
-        self.settle(feed, &reply, clock).await;
-        Ok(reply)
+        for _ in 0..MAX_ATTEMPTS {
+            let mut call = call(prepared);
+            self.push_ledger(&mut call, feed, prepared);
+            self.push_totals(&mut call, feed, prepared);
+            let reply = self.runner.run_feed(call, feed, now).await?;
+            let Some(missing) = missing(&reply)? else {
+                self.written(feed, &reply, clock).await;
+                return Ok(reply);
+            };
+            self.prepare(feed, missing, now, prepared).await?;
+        }
+        Err(unsettled())
+    }
+
+    async fn prepare(
+        &self,
+        feed: &FeedId,
+        missing: Missing,
+        now: Option<Millis>,
+        prepared: &mut Preconditions,
+    ) -> Result<(), Fault> {
+        let clock = self.runner.clock(now);
+        match missing {
+            Missing::Hooks => {
+                self.attaching.attach(feed, "", clock).await?;
+                prepared.registered = String::new();
+            }
+            Missing::Jobs(idle) => {
+                self.attaching.register_idle(feed, &idle, clock).await?;
+                prepared.registered = idle;
+            }
+            Missing::Period => {
+                self.tick_totals(feed, now).await?;
+            }
+            Missing::Rankings(rankings) => {
+                prepared.rankings = self.rankings.learn(feed, rankings);
+            }
+            Missing::Due(at, delay) => {
+                delay.into_iter().for_each(|delay| self.due.set_delay(feed, delay));
+                prepared.due_since = Some(self.due.register(feed, Some(at), None, clock).await?);
+            }
+        }
+        Ok(())
     }
 
     /// KEYS and ARGV by which a script counts.
-    fn counted(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
+    fn push_totals(&self, call: &mut Call, feed: &FeedId, prepared: &Preconditions) {
         let keys = &self.runner.keys;
         let [totals, sums, people, unranked] = keys.totals(feed);
         call.keys([("totals", totals), ("sums", sums), ("people", people), ("unranked", unranked)]);
         call.keys([("parts", keys.parts(feed)), ("announced", keys.announced(feed))]);
-        let since = ready.due_since.map(|since| since.0.to_string()).unwrap_or_default();
+        let since = prepared.due_since.map(|since| since.0.to_string()).unwrap_or_default();
         call.arg("looked_at", since);
     }
 
     /// KEYS and ARGV by which a script appends to the ledger.
-    fn ledger(&self, call: &mut Call, feed: &FeedId, ready: &Ready) {
+    fn push_ledger(&self, call: &mut Call, feed: &FeedId, prepared: &Preconditions) {
         let [ledger, reports, readers] = self.runner.keys.ledger(feed);
         call.keys([("ledger", ledger), ("reports", reports), ("readers", readers)]);
         let limits = &self.runner.options.reports;
-        call.arg("hooks_version", self.attaching.version()).arg("registered", &ready.registered);
+        call.arg("hooks_version", self.attaching.version()).arg("registered", &prepared.registered);
         let bounds = format!("{} {} {}", limits.ledger_max, limits.backlog_max, limits.max_age_ms);
         call.arg("ledger_bounds", bounds);
     }
 
-    /// What is to be done once the script has written.
-    async fn settle(&self, feed: &FeedId, reply: &Reply, clock: Option<Millis>) {
+    /// Does what follows a write.
+    async fn written(&self, feed: &FeedId, reply: &Reply, clock: Option<Millis>) {
         self.attaching.appended(feed);
         self.runner.entries_lost(feed, reply.unread);
         if reply.vanished > 0 {
@@ -193,7 +156,12 @@ impl Rounds {
     }
 }
 
-/// Reads a refusal: "", what, and what about it. None: the script has written.
+/// After [`MAX_ATTEMPTS`].
+pub(super) fn unsettled() -> Fault {
+    Fault::stay("what a feed needs to be written to changes faster than it is prepared; try again")
+}
+
+/// Reads a refusal: "", what, and what about it. `None`: the script has written.
 fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
     if reply.mark.is_some() {
         return Ok(None);

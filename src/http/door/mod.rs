@@ -18,9 +18,9 @@ use tokio::sync::watch;
 
 use super::access::{Access, Asked, Entry, find};
 use super::problem::ApiError;
-use super::seldom::Seldom;
 use crate::auth::{Key, Keys, Revoked, Right, Verifier};
 use crate::domain::{FeedId, Millis};
+use crate::supervise::LogThrottle;
 
 pub mod address;
 pub mod caller;
@@ -82,7 +82,7 @@ pub struct Door {
     generation: AtomicU64,
     revoked: Arc<Revoked>,
     places: Arc<Places>,
-    full: Seldom,
+    full: LogThrottle<()>,
     /// What an address has left of guesses at secrets.
     guesses: Option<Rates>,
 }
@@ -161,7 +161,7 @@ impl Door {
             changes: watch::Sender::new(()),
             generation: AtomicU64::new(1),
             places: Arc::default(),
-            full: Seldom::new(FULL_SAID_EVERY),
+            full: LogThrottle::every(FULL_SAID_EVERY),
             guesses: Rate::new(GUESSES_PER_SECOND, 0).map(Rates::new),
         }
     }
@@ -357,7 +357,7 @@ impl Door {
         let now = self.now.load();
         let taken = self.places.take(now.rules.client(head).map(counted), now.rules.places);
         taken.inspect_err(|full| {
-            let Some(more) = self.full.may_speak() else { return };
+            let Some(more) = self.full.allow_more() else { return };
             match full {
                 Full::Server => tracing::warn!(more, "no place for a watcher: [limits] watchers is reached"),
                 Full::Address => tracing::warn!(

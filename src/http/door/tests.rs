@@ -322,8 +322,7 @@ fn example(path: &str, feed: &str) -> String {
 
 #[test]
 fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
-    let sent: Vec<(Right, String)> =
-        Right::ALL.into_iter().map(|right| (right, fresh_key().unwrap())).collect();
+    let sent: Vec<(Right, String)> = Right::ALL.into_iter().map(|right| (right, fresh_key())).collect();
     let mut keys = Keys::default();
     for (right, key) in &sent {
         let (hash, may) = (KeyHash::of(key).to_string(), [right.as_str().to_owned()]);
@@ -377,7 +376,7 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
 
 #[test]
 fn a_key_is_of_no_use_from_its_end_on_and_a_signed_one_never_travels() {
-    let key = fresh_key().unwrap();
+    let key = fresh_key();
     let (hash, may) = (KeyHash::of(&key).to_string(), ["gifts".to_owned()]);
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let mut keys = Keys::default();

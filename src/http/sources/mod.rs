@@ -10,6 +10,7 @@ use super::resource::{self, Routes, post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{Millis, Source, SourceId, json};
 use crate::engine::{Kept, SOURCES_MAX, Swapped};
+use crate::random;
 use crate::sources::{self, BODY_MAX, Owner, Settings};
 
 mod pace;
@@ -48,7 +49,15 @@ async fn put(
     for _ in 0..SWAPS {
         let found = find(&gate, &req, &name).await?;
         let (status, to) = match &found {
-            None => (StatusCode::CREATED, Source::new(&feed, settings.clone(), random()?, Millis::now())),
+            None => (
+                StatusCode::CREATED,
+                Source::new(
+                    &feed,
+                    settings.clone(),
+                    [random::bytes(), random::bytes()].map(u128::from_ne_bytes),
+                    Millis::now(),
+                ),
+            ),
             Some((_, source, _)) => (StatusCode::OK, source.set(settings.clone())),
         };
         let was = found.as_ref().map(|(_, source, _)| source.version);
@@ -128,16 +137,4 @@ fn name_of(req: &HttpRequest) -> Result<SourceId, ApiError> {
 
 fn unknown() -> ApiError {
     ApiError::NotFound("the feed has no source of this name; PUT makes one".to_owned())
-}
-
-/// Random bits for a path and for a salt.
-fn random() -> Result<[u128; 2], ApiError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gives no random bytes");
-        ApiError::Internal
-    })?;
-    let (path, salt) = bytes.split_at(16);
-    let number = |half: &[u8]| half.iter().fold(0u128, |n, byte| n << 8 | u128::from(*byte));
-    Ok([number(path), number(salt)])
 }

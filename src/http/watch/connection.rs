@@ -16,6 +16,7 @@ use crate::live::session::Session;
 use crate::live::wake::Wake;
 use crate::live::worker::Timer;
 use crate::metrics::labels;
+use crate::random;
 
 /// How a transport spells frames and listens to its client. Does no I/O.
 pub trait Transport: Unpin {
@@ -139,6 +140,5 @@ impl<T: Transport> SocketHandler for Connection<T> {
 
 /// When this watcher should come back, from 500 ms to `most`, evenly spread over watchers.
 fn spread_ms(most: u64) -> u64 {
-    // Without randomness all come back in the middle of the time, which is not worth failing for.
-    500 + getrandom::u64().unwrap_or(most / 2) % (most - 499)
+    500 + random::number() % (most - 499)
 }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::backoff::Backoff;
+use super::trouble::StoreTrouble;
 use crate::domain::Millis;
 use crate::engine::{EngineError, JobDone, JobLease, Store};
 use crate::metrics::Metrics;
@@ -141,7 +141,7 @@ struct Desk {
     /// Turns to give back with the next step.
     back: Vec<JobDone>,
     turns: JoinSet<()>,
-    backoff: Backoff,
+    trouble: StoreTrouble,
 }
 
 impl Desk {
@@ -156,7 +156,7 @@ impl Desk {
             over,
             back: Vec::new(),
             turns: JoinSet::new(),
-            backoff: Backoff::new("webhooks wait", "webhooks are sent to again"),
+            trouble: StoreTrouble::new("webhooks wait", "webhooks are sent to again"),
         }
     }
 
@@ -170,8 +170,8 @@ impl Desk {
                 Ok(None) => continue,
                 Ok(Some(rest)) => rest,
                 Err(error) => {
-                    self.backoff.met(&error);
-                    self.backoff.pause()
+                    self.trouble.met(&error);
+                    self.trouble.pause()
                 }
             };
             beat.rests();
@@ -205,7 +205,7 @@ impl Desk {
         let lease_ms = lease.as_millis() as u64;
         let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
         self.back.clear();
-        self.backoff.over();
+        self.trouble.over();
         self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
         let full = !turn.jobs.is_empty() && turn.jobs.len() == room;
         turn.jobs.into_iter().for_each(|lease| self.start(lease));

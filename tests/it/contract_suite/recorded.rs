@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use redis::Value;
 use tipcast::engine::embedded::{Keyspace, Reply, Room, ScriptHost, ScriptText};
-use tipcast::engine::store::scripts::{self, Script};
+use tipcast::engine::protocol::scripts::{self, Script};
 
 use crate::embedded::clock::Bench;
 use crate::support::case::{Case, CaseFn};

@@ -20,8 +20,7 @@ fn told(right: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn each_right_opens_what_the_page_says_and_nothing_that_the_page_gives_to_another() {
-    let keys: Vec<(Right, String)> =
-        Right::ALL.into_iter().map(|right| (right, fresh_key().unwrap())).collect();
+    let keys: Vec<(Right, String)> = Right::ALL.into_iter().map(|right| (right, fresh_key())).collect();
     let app = TestApp::with(&Backing::folder(), |config| {
         let table = |(right, key): &(Right, String)| KeyTable {
             name: right.to_string(),

@@ -9,7 +9,7 @@ use tipcast::work::due::{DueOptions, DueWork, Rest};
 use super::later;
 use crate::support::case::{Case, fresh_feed};
 
-on_every_engine![
+on_engines_that_count![
     a_step_says_when_to_come_back,
     a_step_never_sleeps_longer_than_it_may,
     steps_run_until_nothing_is_due,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tipcast::domain::{Show, row};
 use tipcast::engine::embedded::{Changes, Keyspace, Reply, Room, ScriptHost, ScriptText, Words};
 use tipcast::engine::protocol::records::{WaitingGift, entry_members, gift_body};
-use tipcast::engine::store::scripts;
+use tipcast::engine::protocol::scripts;
 
 /// A key's type, content and whether it expires.
 type Key = (String, Vec<String>, bool);

@@ -2,7 +2,7 @@
 //! says so.
 
 use serde_json::{Value, json};
-use tipcast::engine::store::scripts::COMMANDS;
+use tipcast::engine::protocol::scripts::COMMANDS;
 
 use crate::support::cluster::{Cluster, Plan};
 use crate::support::gifts::gift;

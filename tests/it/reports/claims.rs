@@ -215,7 +215,7 @@ async fn a_client_that_went_away_is_handed_nothing() {
 }
 
 async fn one_key_takes_its_share_of_the_waiting_claims_and_another_key_still_waits() {
-    let keys = [fresh_key().unwrap(), fresh_key().unwrap()];
+    let keys = [fresh_key(), fresh_key()];
     let app = TestApp::with(&Backing::fresh(), |config| {
         // Of which five may be waiting claims, and two one key's.
         config.limits.connections = 40;

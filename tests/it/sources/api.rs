@@ -190,7 +190,7 @@ async fn a_source_is_posted_to_so_often_and_no_other_notices() {
 
 #[tokio::test]
 async fn a_path_needs_no_key_and_setting_it_does() {
-    let key = tipcast::app::fresh_key().unwrap();
+    let key = tipcast::app::fresh_key();
     let hash = tipcast::app::KeyHash::of(&key).to_string();
     let app = TestApp::with(&Backing::fresh(), |config| config.auth.producer_keys = vec![hash.into()]).await;
     let at = "/v1/feeds/show/sources/tips";

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast;
 
-use super::super::faults::Fault;
-use super::super::keys::Shared;
 use super::super::runner::Runner;
-use super::super::topics::Topics;
 use super::super::turns::{Claim, Member, Over, Taken, TurnIndex};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::topics::Topics;
 use crate::engine::{DueDone, DueFeed, DueTurn};
 
 /// How long a turn lasts: what a node that died had taken comes back within this.
@@ -102,7 +102,7 @@ impl DueIndex {
         }
     }
 
-    /// See [`Store::claim_due`].
+    /// See [`crate::engine::Store::claim_due`].
     pub async fn claim(&self, over: Vec<DueDone>, max: usize, now: Millis) -> Result<DueTurn, Fault> {
         let over = over.into_iter().map(|done| Over {
             member: done.feed.to_string(),

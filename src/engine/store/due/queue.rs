@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::drops::DropStock;
-use super::super::faults::Fault;
 use super::super::reviews::{self, Reviews, Verdict};
-use super::super::rounds::{Ready, Rounds};
 use super::super::runner::{Reply, Runner, needed, number};
-use super::super::scripts::{self, Call};
 use super::super::turns::PagePlace;
-use super::super::wire::{self, Garbled};
+use super::super::writer::{FeedWriter, Preconditions};
 use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{DueKind, DuePlace, FeedId, GiftId, InReview, Millis};
+use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::wire::{self, Garbled};
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
     Unscheduled, rest_after,
@@ -62,14 +62,14 @@ struct Entries {
 
 /// See the module.
 pub struct DueQueue {
-    pub rounds: Arc<Rounds>,
+    pub writer: Arc<FeedWriter>,
     pub stock: Arc<DropStock>,
-    pub reviews: Reviews,
+    pub reviews: Arc<Reviews>,
 }
 
 impl DueQueue {
     fn runner(&self) -> &Runner {
-        &self.rounds.runner
+        &self.writer.runner
     }
 
     async fn entries(
@@ -109,7 +109,7 @@ impl DueQueue {
         Ok(Entries { now, next, entries })
     }
 
-    /// See [`crate::engine::Store::scheduled`].
+    /// See [`crate::engine::Store::list_scheduled`].
     pub async fn scheduled(
         &self,
         feed: &FeedId,
@@ -128,7 +128,7 @@ impl DueQueue {
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
-    /// See [`Store::list_reviews`].
+    /// See [`crate::engine::Store::list_reviews`].
     pub async fn in_review(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, Fault> {
         let most = REVIEWS_MAX as usize;
         let found = self.entries(feed, "r", None, most, Some(now)).await?;
@@ -146,7 +146,7 @@ impl DueQueue {
         Ok(all.into_iter().map(|(.., it)| it).collect())
     }
 
-    /// See [`crate::engine::Store::unschedule`].
+    /// See [`crate::engine::Store::cancel_scheduled`].
     pub async fn unschedule(&self, feed: &FeedId, id: &GiftId, now: Millis) -> Result<Unscheduled, Fault> {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
@@ -163,7 +163,7 @@ impl DueQueue {
         }
     }
 
-    /// See [`crate::engine::Store::dead`].
+    /// See [`crate::engine::Store::list_dead_due`].
     pub async fn dead(&self, feed: &FeedId) -> Result<Vec<DeadDue>, Fault> {
         let [_, dead] = self.runner().keys.failed(feed);
         let mut cmd = redis::cmd("LRANGE");
@@ -201,11 +201,11 @@ impl DueQueue {
         Ok(run)
     }
 
-    /// See [`Store::rewind`].
+    /// See [`crate::engine::Store::rewind`].
     pub async fn rewind(&self, now: Millis) -> Result<u64, Fault> {
         let (mut place, mut moved, begun) = (Some(PagePlace::default()), 0, Instant::now());
         while let Some(at) = place {
-            let (feeds, next) = self.rounds.due.turns.page(at, read_member).await?;
+            let (feeds, next) = self.writer.due.turns.page(at, read_member).await?;
             for (feed, at) in feeds {
                 // A walk through many feeds takes seconds, in which entries are made.
                 let now = now.plus(1_000 * begun.elapsed().as_secs());
@@ -216,7 +216,7 @@ impl DueQueue {
                 moved += count;
                 // As a run that was cut short may have left it, too.
                 if let Some(first) = first.filter(|first| *first < at) {
-                    self.rounds.due.register(&feed, Some(first), None, Some(now)).await?;
+                    self.writer.due.register(&feed, Some(first), None, Some(now)).await?;
                 }
             }
             place = next;
@@ -264,7 +264,7 @@ impl DueQueue {
                 (ticked.next, ticked.now, Some(DueFate::Struck(ticked.view.map(Box::new))))
             }
             Some(DueKind::Totals) => {
-                let ticked = self.rounds.tick_totals(feed, Some(now)).await?;
+                let ticked = self.writer.tick_totals(feed, Some(now)).await?;
                 (ticked.next, ticked.now, Some(DueFate::Struck(None)))
             }
             Some(DueKind::Gift) | None => {
@@ -317,8 +317,8 @@ impl DueQueue {
         run: &mut DueRun,
     ) -> Result<(), Fault> {
         let everywhere = self.reviews.blocks.everywhere(gifts.iter().map(|(_, it)| &*it.gift), now).await;
-        let call = |_: &Ready| self.show_call(feed, gifts, &everywhere);
-        let reply = self.rounds.run(feed, Some(now), &mut Ready::default(), call).await?;
+        let call = |_: &Preconditions| self.show_call(feed, gifts, &everywhere);
+        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
         shown(gifts, &reply, run)
     }
 

@@ -6,18 +6,17 @@
 //!   at ends by [`Store::tick_drop`]. The one who removes a hold – by confirming, cancelling or time – is the
 //!   only one, and gives its units on exactly once.
 //! - What watchers see is part of the feed ([`crate::domain::Op::Drop`], [`Snapshot::drops`](crate::engine::Snapshot::drops)) and
-//!   may be behind the counts by [`crate::domain::stock::TELL_EVERY_MS`]. A drop that opens, closes or sells out is published
+//!   may be behind the counts by 0.6 s (`lua/drops/stock.lua`). A drop that opens, closes or sells out is published
 //!   in the very step in which that happens.
 //! - Nothing of a drop expires with an idle feed.
 
-use super::super::handle::Store;
 use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{
     Cancelled, Claim, ClaimStory, Claimed, Confirmed, Defined, DropId, DropSpec, DropView, FeedId, Hold,
     HoldId, Millis, Trace,
 };
-use crate::engine::EngineError;
-use crate::engine::counted;
+use crate::engine::store::Store;
+use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
 
 impl Store {
@@ -28,7 +27,7 @@ impl Store {
         drop: &DropId,
         spec: &DropSpec,
         now: Millis,
-    ) -> Result<Defined, EngineError> {
+    ) -> StoreResult<Defined> {
         let reply = self
             .measured(Operation::DefineDrop, Some(feed), self.parts.stock.define(feed, drop, spec, now))
             .await?;
@@ -43,10 +42,10 @@ impl Store {
         feed: &FeedId,
         drop: &DropId,
         now: Millis,
-    ) -> Result<Option<DropView>, EngineError> {
+    ) -> StoreResult<Option<DropView>> {
         let reply = self
             .measured(Operation::Tick, Some(feed), async {
-                Ok::<_, EngineError>(self.parts.stock.tick(feed, drop, now).await?.view)
+                StoreResult::Ok(self.parts.stock.tick(feed, drop, now).await?.view)
             })
             .await?;
         counted::ticked_drop(&reply, feed, self.metrics());
@@ -54,7 +53,7 @@ impl Store {
     }
 
     /// Every drop of a feed as it stands, by name.
-    pub async fn list_drops(&self, feed: &FeedId, now: Millis) -> Result<Vec<DropView>, EngineError> {
+    pub async fn list_drops(&self, feed: &FeedId, now: Millis) -> StoreResult<Vec<DropView>> {
         let reply = self.measured(Operation::Drops, Some(feed), self.parts.stock.all(feed, now)).await?;
         counted::listed_drops(&reply, feed, self.metrics());
         Ok(reply)
@@ -69,7 +68,7 @@ impl Store {
         drop: &DropId,
         claim: Claim,
         now: Millis,
-    ) -> Result<Claimed, EngineError> {
+    ) -> StoreResult<Claimed> {
         let reply = self
             .measured(Operation::Claim, Some(feed), self.parts.stock.claim(feed, drop, claim, now))
             .await?;
@@ -85,7 +84,7 @@ impl Store {
         hold: &HoldId,
         trace: Option<&Trace>,
         now: Millis,
-    ) -> Result<Confirmed, EngineError> {
+    ) -> StoreResult<Confirmed> {
         let reply = self
             .measured(Operation::Confirm, Some(feed), self.parts.stock.confirm(feed, hold, trace, now))
             .await?;
@@ -94,12 +93,7 @@ impl Store {
     }
 
     /// Gives a hold's units back.
-    pub async fn cancel_hold(
-        &self,
-        feed: &FeedId,
-        hold: &HoldId,
-        now: Millis,
-    ) -> Result<Cancelled, EngineError> {
+    pub async fn cancel_hold(&self, feed: &FeedId, hold: &HoldId, now: Millis) -> StoreResult<Cancelled> {
         let reply =
             self.measured(Operation::Cancel, Some(feed), self.parts.stock.cancel(feed, hold, now)).await?;
         counted::cancelled_hold(&reply, feed, self.metrics());
@@ -112,7 +106,7 @@ impl Store {
         feed: &FeedId,
         claim: &HoldId,
         now: Millis,
-    ) -> Result<Option<ClaimStory>, EngineError> {
+    ) -> StoreResult<Option<ClaimStory>> {
         self.measured(Operation::LookUpClaim, Some(feed), self.parts.stock.look_up(feed, claim, now)).await
     }
 
@@ -124,14 +118,14 @@ impl Store {
         claim: &HoldId,
         what: &TakingBack,
         now: Millis,
-    ) -> Result<GiftRefunded, EngineError> {
+    ) -> StoreResult<GiftRefunded> {
         self.measured(Operation::ReverseSale, Some(feed), self.parts.stock.reverse(feed, claim, what, now))
             .await
     }
 
     /// The holds of a user over all drops of the feed that hold at `now`, the earliest to end first, then by
     /// name; at most 1000.
-    pub async fn list_holds(&self, feed: &FeedId, user: &str, now: Millis) -> Result<Vec<Hold>, EngineError> {
+    pub async fn list_holds(&self, feed: &FeedId, user: &str, now: Millis) -> StoreResult<Vec<Hold>> {
         self.measured(Operation::Holds, Some(feed), self.parts.stock.holds(feed, user, now)).await
     }
 }

@@ -1,9 +1,8 @@
 //! What waits for its time in feeds, and whose turn it is.
 
-use super::super::handle::Store;
 use crate::domain::{DuePlace, FeedId, GiftId, Millis};
-use crate::engine::counted;
-use crate::engine::{DeadDue, DueDone, DueRun, DueTurn, EngineError, ScheduledPage, Unscheduled};
+use crate::engine::store::Store;
+use crate::engine::{DeadDue, DueDone, DueRun, DueTurn, ScheduledPage, StoreResult, Unscheduled, counted};
 use crate::metrics::labels::Operation;
 
 impl Store {
@@ -14,7 +13,7 @@ impl Store {
         feed: &FeedId,
         after: Option<DuePlace>,
         max: usize,
-    ) -> Result<ScheduledPage, EngineError> {
+    ) -> StoreResult<ScheduledPage> {
         self.measured(Operation::Scheduled, Some(feed), self.parts.queue.scheduled(feed, after, max.max(1)))
             .await
     }
@@ -25,12 +24,12 @@ impl Store {
         feed: &FeedId,
         id: &GiftId,
         now: Millis,
-    ) -> Result<Unscheduled, EngineError> {
+    ) -> StoreResult<Unscheduled> {
         self.measured(Operation::Unschedule, Some(feed), self.parts.queue.unschedule(feed, id, now)).await
     }
 
-    /// Entries of the feed's due queue that were given up, the newest first; at most [`DEAD_KEPT`].
-    pub async fn list_dead_due(&self, feed: &FeedId) -> Result<Vec<DeadDue>, EngineError> {
+    /// Entries of the feed's due queue that were given up, the newest first; at most [`crate::engine::DEAD_KEPT`].
+    pub async fn list_dead_due(&self, feed: &FeedId) -> StoreResult<Vec<DeadDue>> {
         self.measured(Operation::Dead, Some(feed), self.parts.queue.dead(feed)).await
     }
 
@@ -40,25 +39,18 @@ impl Store {
     /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
     /// turn that is not given back ends by itself well within a second. That several run one feed does
     /// no harm: what is due happens once, because every step of [`Store::run_due`] is atomic.
-    pub async fn claim_due(
-        &self,
-        over: Vec<DueDone>,
-        max: usize,
-        now: Millis,
-    ) -> Result<DueTurn, EngineError> {
-        let reply = self
-            .measured(Operation::ClaimDue, None, self.parts.queue.rounds.due.claim(over, max, now))
-            .await?;
+    pub async fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> StoreResult<DueTurn> {
+        let reply = self.measured(Operation::ClaimDue, None, self.parts.due.claim(over, max, now)).await?;
         counted::claimed_due(&reply, self.metrics());
         Ok(reply)
     }
 
-    /// Handles what is due in the feed, at most [`DUE_BATCH`] entries, in order of time, then arrival;
+    /// Handles what is due in the feed, at most [`crate::engine::DUE_BATCH`] entries, in order of time, then arrival;
     /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
     /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
-    /// cannot be handled rests for a while ([`rest_after`]) and holds up nobody; after [`DUE_TRIES`]
+    /// cannot be handled rests for a while ([`crate::engine::rest_after`]) and holds up nobody; after [`crate::engine::DUE_TRIES`]
     /// it is dead.
-    pub async fn run_due(&self, feed: &FeedId, now: Millis) -> Result<DueRun, EngineError> {
+    pub async fn run_due(&self, feed: &FeedId, now: Millis) -> StoreResult<DueRun> {
         let reply = self.measured(Operation::RunDue, Some(feed), self.parts.queue.run_due(feed, now)).await?;
         counted::handled_due(&reply, feed, self.metrics());
         Ok(reply)
@@ -67,12 +59,12 @@ impl Store {
     /// Looks at everything that waits, and puts right what was made while the clock was ahead: it waits for as long as it was to
     /// wait then, from `now` on, and webhooks are looked at at once. To be run at start and after the clock was set back; once too
     /// often does no harm. Where the times are the store's own, there is nothing to do. How many entries were put right.
-    pub async fn rewind(&self, now: Millis) -> Result<u64, EngineError> {
+    pub async fn rewind(&self, now: Millis) -> StoreResult<u64> {
         self.measured(Operation::Rewind, None, async {
             let Some(now) = self.parts.runner.clock(Some(now)) else { return Ok(0) };
             let entries = self.parts.queue.rewind(now).await?;
-            self.parts.groups.jobs.look_at_all(now).await?;
-            Ok::<_, EngineError>(entries)
+            self.parts.job_index.look_at_all(now).await?;
+            StoreResult::Ok(entries)
         })
         .await
     }

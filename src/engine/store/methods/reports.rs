@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use super::super::handle::Store;
 use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
 use crate::domain::signature::SigningKey;
@@ -17,7 +16,8 @@ use crate::domain::{
     Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Hook, HookId, HookKey, Job, Millis, Reader,
     Replay, Taken,
 };
-use crate::engine::{EngineError, JobDone, JobTurn, Save, Swapped, Want, Work};
+use crate::engine::store::Store;
+use crate::engine::{JobDone, JobTurn, Save, StoreResult, Swapped, Want, Work};
 use crate::metrics::labels::Operation;
 
 impl Store {
@@ -32,7 +32,7 @@ impl Store {
         group: &GroupId,
         ask: Ask,
         now: Millis,
-    ) -> Result<Option<Taken>, EngineError> {
+    ) -> StoreResult<Option<Taken>> {
         self.measured(Operation::TakeEntries, Some(feed), self.parts.groups.take(feed, group, ask, now)).await
     }
 
@@ -44,7 +44,7 @@ impl Store {
         group: &GroupId,
         cursors: &[Cursor],
         now: Millis,
-    ) -> Result<Option<u64>, EngineError> {
+    ) -> StoreResult<Option<u64>> {
         self.measured(
             Operation::AckEntries,
             Some(feed),
@@ -62,7 +62,7 @@ impl Store {
         group: &GroupId,
         cursors: &[Cursor],
         now: Millis,
-    ) -> Result<Option<u64>, EngineError> {
+    ) -> StoreResult<Option<u64>> {
         self.measured(
             Operation::NackEntries,
             Some(feed),
@@ -78,7 +78,7 @@ impl Store {
         from: Cursor,
         max: usize,
         now: Millis,
-    ) -> Result<LedgerPart, EngineError> {
+    ) -> StoreResult<LedgerPart> {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.read(feed, from, max, now)).await
     }
 
@@ -90,7 +90,7 @@ impl Store {
         group: &GroupId,
         to: Seek,
         now: Millis,
-    ) -> Result<Option<Cursor>, EngineError> {
+    ) -> StoreResult<Option<Cursor>> {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.seek(feed, group, to, now)).await
     }
 
@@ -100,7 +100,7 @@ impl Store {
         feed: &FeedId,
         group: &GroupId,
         now: Millis,
-    ) -> Result<Option<GroupView>, EngineError> {
+    ) -> StoreResult<Option<GroupView>> {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.view(feed, group, now)).await
     }
 
@@ -110,10 +110,10 @@ impl Store {
         feed: &FeedId,
         id: &GiftId,
         now: Millis,
-    ) -> Result<Option<GiftMemory>, EngineError> {
+    ) -> StoreResult<Option<GiftMemory>> {
         self.measured(Operation::Readers, Some(feed), async {
             let window = self.parts.feeds.policy(feed).await?.idempotency_window_ms;
-            Ok::<_, EngineError>(self.parts.groups.gift(feed, id, window, now).await?)
+            StoreResult::Ok(self.parts.groups.gift(feed, id, window, now).await?)
         })
         .await
     }
@@ -125,7 +125,7 @@ impl Store {
         reader: &Reader,
         cursor: Cursor,
         now: Millis,
-    ) -> Result<Option<EntryState>, EngineError> {
+    ) -> StoreResult<Option<EntryState>> {
         self.measured(
             Operation::Readers,
             Some(feed),
@@ -135,12 +135,12 @@ impl Store {
     }
 
     /// Forgets a group with all it has; false when there is no such group.
-    pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> Result<bool, EngineError> {
+    pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> StoreResult<bool> {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.delete_group(feed, group)).await
     }
 
-    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`LISTED`].
-    pub async fn list_readers(&self, feed: Option<&FeedId>) -> Result<Vec<(FeedId, Reader)>, EngineError> {
+    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`crate::engine::LISTED`].
+    pub async fn list_readers(&self, feed: Option<&FeedId>) -> StoreResult<Vec<(FeedId, Reader)>> {
         self.measured(Operation::Readers, None, self.parts.groups.readers(feed)).await
     }
 
@@ -151,7 +151,7 @@ impl Store {
         reader: &Reader,
         skip: usize,
         max: usize,
-    ) -> Result<Vec<DeadLetter>, EngineError> {
+    ) -> StoreResult<Vec<DeadLetter>> {
         self.measured(Operation::Letters, Some(feed), self.parts.groups.letters(feed, reader, skip, max))
             .await
     }
@@ -164,29 +164,29 @@ impl Store {
         reader: &Reader,
         which: &Replay,
         now: Millis,
-    ) -> Result<u64, EngineError> {
+    ) -> StoreResult<u64> {
         self.measured(Operation::Letters, Some(feed), self.parts.groups.replay(feed, reader, which, now))
             .await
     }
 
-    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`LISTED`].
-    pub async fn list_dead_letter_feeds(&self, hook: &HookId) -> Result<Vec<FeedId>, EngineError> {
+    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`crate::engine::LISTED`].
+    pub async fn list_dead_letter_feeds(&self, hook: &HookId) -> StoreResult<Vec<FeedId>> {
         self.measured(Operation::Letters, None, self.parts.webhooks.letter_feeds(hook)).await
     }
 
     /// A webhook; none when there is no such one.
-    pub async fn read_webhook(&self, key: &HookKey) -> Result<Option<Hook>, EngineError> {
+    pub async fn read_webhook(&self, key: &HookKey) -> StoreResult<Option<Hook>> {
         self.measured(Operation::Hooks, None, self.parts.webhooks.hook(key)).await
     }
 
-    /// Every webhook in the store, by scope and name; at most [`LISTED`].
-    pub async fn list_webhooks(&self) -> Result<Vec<(HookKey, Hook)>, EngineError> {
+    /// Every webhook in the store, by scope and name; at most [`crate::engine::LISTED`].
+    pub async fn list_webhooks(&self) -> StoreResult<Vec<(HookKey, Hook)>> {
         self.measured(Operation::Hooks, None, self.parts.webhooks.hooks()).await
     }
 
     /// The key with which this installation signs what it sends to webhooks; made when it is asked for first.
-    pub async fn read_signing_key(&self) -> Result<Arc<SigningKey>, EngineError> {
-        self.measured(Operation::Hooks, None, self.parts.webhooks.signing.key()).await
+    pub async fn read_signing_key(&self) -> StoreResult<Arc<SigningKey>> {
+        self.measured(Operation::Hooks, None, self.parts.signing.key()).await
     }
 
     /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
@@ -198,7 +198,7 @@ impl Store {
         was: Option<u64>,
         to: Option<Hook>,
         now: Millis,
-    ) -> Result<Swapped, EngineError> {
+    ) -> StoreResult<Swapped> {
         self.measured(Operation::Hooks, None, self.parts.webhooks.swap(key, was, to, now)).await
     }
 
@@ -212,14 +212,14 @@ impl Store {
         max: usize,
         lease_ms: u64,
         now: Millis,
-    ) -> Result<JobTurn, EngineError> {
+    ) -> StoreResult<JobTurn> {
         self.measured(Operation::ClaimJobs, None, self.parts.jobs.claim(over, max, lease_ms, now)).await
     }
 
     /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
     /// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
     /// `batch_ms` later.
-    pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> Result<Option<Work>, EngineError> {
+    pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> StoreResult<Option<Work>> {
         self.measured(Operation::OpenJob, Some(&job.feed), self.parts.jobs.job(job, None, want, now)).await
     }
 
@@ -231,7 +231,7 @@ impl Store {
         save: Save,
         want: Want,
         now: Millis,
-    ) -> Result<Option<Work>, EngineError> {
+    ) -> StoreResult<Option<Work>> {
         self.measured(Operation::SaveJob, Some(&job.feed), self.parts.jobs.job(job, Some(save), want, now))
             .await
     }

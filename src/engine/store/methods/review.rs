@@ -1,20 +1,19 @@
 //! Gifts that wait for a host's decision, and users whose gifts are not shown.
 //!
 //! [`Store::publish`] keeps a gift of a blocked user from being shown, and has one wait that must be
-//! reviewed ([`crate::domain::review::must_review`]). What waits is in the feed's due queue: when its time has
+//! reviewed (`lua/feed/screening.lua`). What waits is in the feed's due queue: when its time has
 //! come, [`Store::run_due`] does what the policy's default says. Nothing of it is in lists, changes or
 //! snapshots before it is decided.
 
-use super::super::handle::Store;
 use crate::domain::{Block, BlockScope, Blocked, Decision, FeedId, GiftId, InReview, Millis, Reviewing};
-use crate::engine::EngineError;
-use crate::engine::counted;
+use crate::engine::store::Store;
+use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
 
 impl Store {
     /// Gifts that wait for a decision, the oldest first. Those about whom time or a block has decided are not among
     /// them.
-    pub async fn list_reviews(&self, feed: &FeedId, now: Millis) -> Result<Vec<InReview>, EngineError> {
+    pub async fn list_reviews(&self, feed: &FeedId, now: Millis) -> StoreResult<Vec<InReview>> {
         let reply =
             self.measured(Operation::Reviews, Some(feed), self.parts.queue.in_review(feed, now)).await?;
         counted::waiting_reviews(&reply, feed, self.metrics());
@@ -30,9 +29,9 @@ impl Store {
         id: &GiftId,
         decision: Decision,
         now: Millis,
-    ) -> Result<Reviewing, EngineError> {
+    ) -> StoreResult<Reviewing> {
         let reply = self
-            .measured(Operation::Review, Some(feed), self.parts.queue.reviews.review(feed, id, decision, now))
+            .measured(Operation::Review, Some(feed), self.parts.reviews.review(feed, id, decision, now))
             .await?;
         counted::decided_review(&reply, feed, self.metrics());
         Ok(reply)
@@ -40,34 +39,28 @@ impl Store {
 
     /// Keeps a user's gifts from being shown from [`Block::at`] on, in the place of a block that there is. Within a
     /// second it holds on every node.
-    pub async fn block_user(&self, scope: &BlockScope, block: &Block) -> Result<Blocked, EngineError> {
-        self.measured(Operation::Block, None, self.parts.feeds.blocks.block(scope, block)).await
+    pub async fn block_user(&self, scope: &BlockScope, block: &Block) -> StoreResult<Blocked> {
+        self.measured(Operation::Block, None, self.parts.blocks.block(scope, block)).await
     }
 
     /// Ends a block; false when there was none.
-    pub async fn unblock_user(
-        &self,
-        scope: &BlockScope,
-        user: &str,
-        now: Millis,
-    ) -> Result<bool, EngineError> {
+    pub async fn unblock_user(&self, scope: &BlockScope, user: &str, now: Millis) -> StoreResult<bool> {
         self.measured(Operation::Block, None, async {
             if *scope == BlockScope::All {
                 self.parts.walks.end(user, now).await?;
             }
-            Ok::<_, EngineError>(self.parts.feeds.blocks.unblock(scope, user, now).await?)
+            StoreResult::Ok(self.parts.blocks.unblock(scope, user, now).await?)
         })
         .await
     }
 
     /// Blocks that hold, by user.
-    pub async fn list_blocks(&self, scope: &BlockScope, now: Millis) -> Result<Vec<Block>, EngineError> {
-        self.measured(Operation::Blocks, None, self.parts.feeds.blocks.list(scope, now)).await
+    pub async fn list_blocks(&self, scope: &BlockScope, now: Millis) -> StoreResult<Vec<Block>> {
+        self.measured(Operation::Blocks, None, self.parts.blocks.list(scope, now)).await
     }
 
     /// Whether the user's gifts are kept from being shown in the feed, by a block of the feed or of all feeds.
-    pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> Result<bool, EngineError> {
-        self.measured(Operation::Blocks, Some(feed), self.parts.feeds.blocks.is_blocked(feed, user, now))
-            .await
+    pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> StoreResult<bool> {
+        self.measured(Operation::Blocks, Some(feed), self.parts.blocks.is_blocked(feed, user, now)).await
     }
 }

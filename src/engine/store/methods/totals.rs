@@ -7,10 +7,10 @@
 //!   learn of a goal that is reached at once, and the ledger has an entry of it.
 //! - Nothing of it expires with an idle feed. A feed that counts nothing has nothing of it.
 
-use super::super::handle::Store;
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Session, TotalsView};
 use crate::domain::{FeedId, GoalId, Millis};
-use crate::engine::{EngineError, GoalPut};
+use crate::engine::store::Store;
+use crate::engine::{GoalPut, StoreResult};
 use crate::metrics::labels::Operation;
 
 impl Store {
@@ -21,8 +21,8 @@ impl Store {
         feed: &FeedId,
         back: bool,
         now: Millis,
-    ) -> Result<Option<TotalsView>, EngineError> {
-        self.measured(Operation::Totals, Some(feed), self.parts.rounds.read_totals(feed, back, now)).await
+    ) -> StoreResult<Option<TotalsView>> {
+        self.measured(Operation::Totals, Some(feed), self.parts.writer.read_totals(feed, back, now)).await
     }
 
     /// A ranking. None when the period is not counted, or did not end yet where the one that ended is asked for.
@@ -31,8 +31,8 @@ impl Store {
         feed: &FeedId,
         ask: LeadersAsk,
         now: Millis,
-    ) -> Result<Option<LeadersView>, EngineError> {
-        self.measured(Operation::Leaders, Some(feed), self.parts.rounds.read_leaders(feed, ask, now)).await
+    ) -> StoreResult<Option<LeadersView>> {
+        self.measured(Operation::Leaders, Some(feed), self.parts.writer.read_leaders(feed, ask, now)).await
     }
 
     /// Begins a session, unless it is the present one; and whether it is new. What counts by session begins anew.
@@ -41,14 +41,14 @@ impl Store {
         feed: &FeedId,
         id: String,
         now: Millis,
-    ) -> Result<(Session, bool), EngineError> {
-        self.measured(Operation::BeginSession, Some(feed), self.parts.rounds.begin_session(feed, id, now))
+    ) -> StoreResult<(Session, bool)> {
+        self.measured(Operation::BeginSession, Some(feed), self.parts.writer.begin_session(feed, id, now))
             .await
     }
 
     /// Every goal of a feed, by name.
-    pub async fn list_goals(&self, feed: &FeedId, now: Millis) -> Result<Vec<GoalView>, EngineError> {
-        self.measured(Operation::Goals, Some(feed), self.parts.rounds.read_goals(feed, now)).await
+    pub async fn list_goals(&self, feed: &FeedId, now: Millis) -> StoreResult<Vec<GoalView>> {
+        self.measured(Operation::Goals, Some(feed), self.parts.writer.read_goals(feed, now)).await
     }
 
     /// Defines a goal, or changes it: then it stays reached only if it would be by what is counted.
@@ -58,12 +58,12 @@ impl Store {
         goal: &GoalId,
         spec: GoalSpec,
         now: Millis,
-    ) -> Result<GoalPut, EngineError> {
-        self.measured(Operation::PutGoal, Some(feed), self.parts.rounds.put_goal(feed, goal, spec, now)).await
+    ) -> StoreResult<GoalPut> {
+        self.measured(Operation::PutGoal, Some(feed), self.parts.writer.put_goal(feed, goal, spec, now)).await
     }
 
     /// Deletes a goal. False when there is none of this name.
-    pub async fn delete_goal(&self, feed: &FeedId, goal: &GoalId, now: Millis) -> Result<bool, EngineError> {
-        self.measured(Operation::DeleteGoal, Some(feed), self.parts.rounds.delete_goal(feed, goal, now)).await
+    pub async fn delete_goal(&self, feed: &FeedId, goal: &GoalId, now: Millis) -> StoreResult<bool> {
+        self.measured(Operation::DeleteGoal, Some(feed), self.parts.writer.delete_goal(feed, goal, now)).await
     }
 }

@@ -17,14 +17,14 @@ use redis::{Cmd, FromRedisValue};
 use self::comparing::compare;
 use self::copying::copy;
 use self::plan::{Epochs, Plan};
-use super::keys::{Keys, Part, Shared};
-use super::options::StoreOptions;
 use super::parts::{Begun, connect};
 use super::runner::AGREED_MS;
-use super::slots::{slot_of_key, slot_of_tag};
-use super::tags::random;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::FolderContent;
+use crate::engine::protocol::keys::{Keys, Part, Shared};
+use crate::engine::protocol::options::StoreOptions;
+use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
+use crate::engine::protocol::tags::random;
 use crate::engine::redis::purpose::Purpose;
 use crate::engine::redis::topology::Topology;
 

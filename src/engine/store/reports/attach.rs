@@ -13,15 +13,15 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use redis::FromRedisValue;
 
-use super::super::faults::Fault;
-use super::super::keys::{Part, Shared};
 use super::super::runner::{Runner, needed};
-use super::super::scripts;
-use super::super::tags::random;
-use super::super::wire::Garbled;
 use super::index::JobIndex;
 use super::stored::{READER_KEYS, read_hook, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, Job, Millis, Reader};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::wire::Garbled;
 
 /// Feeds of which it is remembered that this node appended to them lately.
 const RECENT: usize = 4096;

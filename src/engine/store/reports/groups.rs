@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::super::faults::Fault;
-use super::super::keys::Shared;
 use super::super::reviews;
 use super::super::runner::{Runner, needed, number};
-use super::super::scripts::{self, Call, Script};
-use super::super::wire::{self, Garbled, GiftMark};
 use super::index::JobIndex;
 use super::stored::{entry, padded, reader_keys};
 use crate::domain::answer::GiftFate;
@@ -21,7 +17,11 @@ use crate::domain::{
     Answer, Ask, Cursor, DeadLetter, FeedId, GiftId, GroupId, GroupView, Handed, Job, Millis, Reader, Replay,
     Start, Status, Taken,
 };
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::records::WaitingGift;
+use crate::engine::protocol::scripts::{self, Call, Script};
+use crate::engine::protocol::wire::{self, Garbled, GiftMark};
 use crate::engine::{LISTED, READERS_MAX};
 
 /// Dead letters that one call of the script sends again, where all are to be.

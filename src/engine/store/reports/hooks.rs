@@ -4,26 +4,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::faults::Fault;
-use super::super::keys::{Part, Shared};
 use super::super::runner::Runner;
-use super::super::scripts;
-use super::super::slots::slot_of_key;
-use super::super::tags::random;
-use super::super::wire::Garbled;
 use super::attach::Attaching;
 use super::groups::{Groups, note, noted, noted_everywhere, unnote};
 use super::signing::Signing;
 use super::stored::{read_hook, reader_keys, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::slots::slot_of_key;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::wire::Garbled;
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
 
 /// See the module.
 pub struct Webhooks {
     pub runner: Arc<Runner>,
     pub attaching: Arc<Attaching>,
+    pub signing: Arc<Signing>,
     pub groups: Arc<Groups>,
-    pub signing: Signing,
 }
 
 /// Whether it may have been disabled before, with entries that wait: not what is told of one that fails.
@@ -280,7 +280,7 @@ fn tidied<T>(done: Result<T, Fault>) {
     }
 }
 
-/// The range of members that [`super::super::keys::Keys::letter_feeds`] has of one webhook: no name holds a blank.
+/// The range of members that [`crate::engine::protocol::keys::Keys::letter_feeds`] has of one webhook: no name holds a blank.
 fn letters_of(hook: &HookId) -> (String, String) {
     (format!("[{hook} "), format!("({hook}!"))
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use super::super::faults::Fault;
-use super::super::keys::{Part, Shared};
 use super::super::runner::Runner;
-use super::super::topics::Topics;
 use super::super::turns::{Claim, Member, Over, PagePlace, Taken, TurnIndex};
 use crate::domain::{Job, Millis, Reader};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::topics::Topics;
 use crate::engine::{JobDone, JobLease, JobTurn};
 
 /// See the module.
@@ -86,7 +86,7 @@ impl JobIndex {
         Ok(())
     }
 
-    /// See [`Store::claim_jobs`].
+    /// See [`crate::engine::Store::claim_jobs`].
     pub async fn claim(
         &self,
         over: &[JobDone],

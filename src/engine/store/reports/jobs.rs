@@ -6,71 +6,23 @@
 
 use std::sync::Arc;
 
-use super::super::faults::Fault;
-use super::super::keys::Shared;
-use super::super::rounds::{Round, Said, rounds};
 use super::super::runner::{Runner, needed, number};
-use super::super::scripts;
-use super::super::tags::random;
-use super::super::wire::Garbled;
+use super::super::writer::{MAX_ATTEMPTS, unsettled};
 use super::groups::note;
 use super::hooks::Webhooks;
 use super::stored::{entry, one_line, padded, reader_keys};
 use crate::domain::{Job, Millis, Reader};
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::scripts;
+use crate::engine::protocol::tags::random;
+use crate::engine::protocol::wire::Garbled;
 use crate::engine::{JobDone, JobTurn, Save, Want, Work};
-
-/// What a webhook's script refused to go on without.
-enum Missing {
-    /// The webhooks of all feeds are to be brought to the feed.
-    Hooks,
-    /// It does not read here, though it may be one that should.
-    Reader,
-}
 
 /// See the module.
 pub struct Jobs {
     pub runner: Arc<Runner>,
     pub hooks: Arc<Webhooks>,
-}
-
-/// A webhook's script, about one feed.
-struct Asking<'a> {
-    jobs: &'a Jobs,
-    job: &'a Job,
-    how: &'a str,
-    save: &'a Save,
-    want: Want,
-    now: Millis,
-    /// Whether a webhook that does not read here may have to begin again.
-    may_read_again: bool,
-}
-
-impl Round for Asking<'_> {
-    type Reply = Vec<Vec<u8>>;
-    type Missing = Missing;
-
-    async fn ask(&mut self) -> Result<Said<Vec<Vec<u8>>, Missing>, Fault> {
-        let reply = self.jobs.try_job(self.job, self.how, self.save, self.want, self.now).await?;
-        Ok(match reply.first() {
-            Some(what) if what == b"hooks" => Said::Missing(Missing::Hooks),
-            None if self.may_read_again => Said::Missing(Missing::Reader),
-            _ => Said::Done(reply),
-        })
-    }
-
-    async fn make_ready(&mut self, missing: Missing) -> Result<(), Fault> {
-        let hooks = &self.jobs.hooks;
-        match missing {
-            Missing::Hooks => {
-                let clock = self.jobs.runner.clock(Some(self.now));
-                hooks.attaching.attach(&self.job.feed, "", clock).await
-            }
-            Missing::Reader => {
-                self.may_read_again = false;
-                hooks.read_again(self.job, self.now).await.map(drop)
-            }
-        }
-    }
 }
 
 impl Jobs {
@@ -104,8 +56,7 @@ impl Jobs {
             let part = self.runner.part_of(Shared::Hooks, &job.feed);
             note(&self.runner, &self.runner.keys.letter_feeds(part), &format!("{name} {}", job.feed)).await?;
         }
-        let may_read_again = how == "open";
-        let reply = rounds(Asking { jobs: self, job, how, save: &save, want, now, may_read_again }).await?;
+        let reply = self.prepared_job(job, how, &save, want, now).await?;
         match reply.is_empty() {
             true => Ok(None),
             false => {
@@ -113,6 +64,33 @@ impl Jobs {
                 Ok(Some(work(&reply)?))
             }
         }
+    }
+
+    /// Calls `report_job` until nothing is missing that it needs.
+    async fn prepared_job(
+        &self,
+        job: &Job,
+        how: &str,
+        save: &Save,
+        want: Want,
+        now: Millis,
+    ) -> Result<Vec<Vec<u8>>, Fault> {
+        // A webhook that does not read in this feed may be one that should.
+        let mut may_read_again = how == "open";
+        for _ in 0..MAX_ATTEMPTS {
+            let reply = self.try_job(job, how, save, want, now).await?;
+            match reply.first() {
+                Some(what) if what == b"hooks" => {
+                    self.hooks.attaching.attach(&job.feed, "", self.runner.clock(Some(now))).await?;
+                }
+                None if may_read_again => {
+                    may_read_again = false;
+                    self.hooks.read_again(job, now).await?;
+                }
+                _ => return Ok(reply),
+            }
+        }
+        Err(unsettled())
     }
 
     async fn try_job(

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use redis::FromRedisValue;
 use tokio::sync::OnceCell;
 
-use super::super::faults::Fault;
 use super::super::runner::Runner;
-use super::super::scripts::{self, Call};
-use super::super::wire::Garbled;
 use super::attach::Attaching;
 use crate::domain::signature::SigningKey;
+use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::scripts::{self, Call};
+use crate::engine::protocol::wire::Garbled;
+use crate::random;
 
 /// The installation's key, as this process knows it: it never changes.
 pub struct Signing {
@@ -35,7 +36,7 @@ impl Signing {
             Ok(None) => {
                 let proposed = match self.first_of(&copies).await {
                     Some(text) => text,
-                    None => SigningKey::spell(&random_bytes()?),
+                    None => SigningKey::spell(&random::bytes()),
                 };
                 self.keep(&home, &proposed).await?
             }
@@ -72,10 +73,4 @@ impl Signing {
         call.key("signing_key", key).arg("proposed", proposed);
         self.runner.run_within(&call, self.runner.part_patience()).await
     }
-}
-
-fn random_bytes() -> Result<[u8; 32], Fault> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| Fault::stay("the system gives no random bytes"))?;
-    Ok(bytes)
 }

@@ -1,10 +1,10 @@
 //! Texts of ledgers, readers and webhooks as Redis holds them.
 
-use super::super::keys::Keys;
-use super::super::scripts::Call;
-use super::super::wire::Garbled;
 use crate::domain::{Cursor, Entry, FeedId, Hook, Reader};
+use crate::engine::protocol::keys::Keys;
 use crate::engine::protocol::records::read_entry;
+use crate::engine::protocol::scripts::Call;
+use crate::engine::protocol::wire::Garbled;
 
 /// What one reader has, as the scripts name it.
 pub const READER_KEYS: [&str; 6] = ["pending", "leases", "tries", "again", "dead", "deaths"];

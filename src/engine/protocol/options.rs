@@ -47,7 +47,7 @@ pub struct StoreOptions {
     pub scheduled_max: u64,
     /// How much is kept of what happened.
     pub reports: ReportLimits,
-    /// One Redis or sentinels: parts of the index of feeds with something due, 1 to [`super::PARTS_MAX`].
+    /// One Redis or sentinels: parts of the index of feeds with something due, 1 to [`super::keys::PARTS_MAX`].
     pub due_parts: usize,
     /// True: calls say the time of a wall clock that may be set, and windows of ids and locks run by a steady one, where the store is
     /// in this process. False: by the time that calls say.

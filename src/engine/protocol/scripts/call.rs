@@ -4,7 +4,18 @@ use redis::Cmd;
 
 use super::Script;
 use super::header::{Header, Use};
-use crate::engine::embedded::{Room, Words};
+use crate::engine::protocol::words::Words;
+
+/// How full memory may be for a script after which there is more data than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// However full it is.
+    Any,
+    /// A twentieth above the bound: what is refused at the bound is most of what comes, and the rest goes on for a while.
+    Reserve,
+    /// Up to the bound.
+    Bound,
+}
 
 /// KEYS and ARGV of one call. What is not there yet is missing; [`Call::command`] finds that out.
 #[derive(Clone)]
@@ -93,7 +104,7 @@ impl Call {
     }
 
     /// The argument of this name ends with the life of the server to which the call is sent
-    /// ([`crate::engine::redis::net::dial::ServerId::life`]), which only its connection knows for certain.
+    /// ([`crate::engine::redis::dial::ServerId::life`]), which only its connection knows for certain.
     pub fn end_with_life(&mut self, name: &str) -> &mut Call {
         self.life_at = self.place(&self.script.header().args, name);
         self

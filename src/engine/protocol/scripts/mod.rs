@@ -8,6 +8,7 @@ mod header;
 mod rights;
 
 pub(in crate::engine) use call::Call;
+pub use call::Room;
 pub use header::{Header, Use};
 use rights::Asked;
 pub use rights::COMMANDS;

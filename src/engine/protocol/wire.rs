@@ -18,7 +18,7 @@ use crate::engine::protocol::records::{
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Garbled(pub &'static str);
+pub(crate) struct Garbled(pub &'static str);
 
 impl From<Garbled> for Fault {
     fn from(Garbled(what): Garbled) -> Self {
@@ -43,7 +43,7 @@ fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
 
 /// How a script's answer begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header<'a> {
+pub(crate) struct Header<'a> {
     /// Where the feed stands.
     pub mark: Mark,
     /// The time that the script went by.
@@ -58,7 +58,7 @@ pub(super) struct Header<'a> {
 
 /// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD" or " UNREAD,VANISHED", and behind
 /// that " DOZED".
-pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
+pub(crate) fn read_header(text: &str) -> Read<Header<'_>> {
     let mut parts = text.split(' ');
     let mut part = || parts.next().ok_or(Garbled("a header"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
@@ -70,14 +70,14 @@ pub(super) fn read_header(text: &str) -> Read<Header<'_>> {
 }
 
 /// The `meta` string of a feed, as far as heads need it.
-pub(super) fn read_meta(text: &str) -> Read<Mark> {
+pub(crate) fn read_meta(text: &str) -> Read<Mark> {
     let meta: FeedMeta = serde_json::from_str(text).map_err(|_| Garbled("a feed's meta"))?;
     let at = Position { epoch: meta.epoch, seq: meta.seq };
     Ok(Mark { at, tag: parse(&meta.tag, "a tag")? })
 }
 
 /// What overlays were told to do, as `control` holds it.
-pub(super) fn controls(text: &str) -> Read<Controls> {
+pub(crate) fn controls(text: &str) -> Read<Controls> {
     match text {
         "" | "0 0" => Ok(Controls::default()),
         "1 0" => Ok(Controls { paused: true, muted: false }),
@@ -88,32 +88,32 @@ pub(super) fn controls(text: &str) -> Read<Controls> {
 }
 
 /// A row as a script hands it out.
-pub(super) fn read_row(text: &str) -> Read<Arc<Row>> {
+pub(crate) fn read_row(text: &str) -> Read<Arc<Row>> {
     records::read_row(text).map(Arc::new).ok_or(Garbled("a row"))
 }
 
 /// What watchers know of a drop, a period or a goal.
-pub(super) fn announced(text: &str) -> Read<Announced> {
+pub(crate) fn announced(text: &str) -> Read<Announced> {
     records::read_announced(text).ok_or(Garbled("what was announced"))
 }
 
 /// A drop as scripts hand it out.
-pub(super) fn view(text: &str) -> Read<DropView> {
+pub(crate) fn view(text: &str) -> Read<DropView> {
     records::read_announced_drop(text).ok_or(Garbled("a drop"))
 }
 
 /// A change as `hist` holds it.
-pub(super) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
+pub(crate) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
     records::read_change(epoch, text).ok_or(Garbled("a change"))
 }
 
 /// What one call published.
-pub(super) fn read_message(text: &str) -> Read<Message> {
+pub(crate) fn read_message(text: &str) -> Read<Message> {
     records::read_message(text).ok_or(Garbled("a message"))
 }
 
 /// What is set of a feed's policy; an empty text is nothing.
-pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
+pub(crate) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     if text.is_empty() {
         return Ok(PolicyPatch::default());
     }
@@ -122,7 +122,7 @@ pub(super) fn read_overrides(text: &str) -> Read<PolicyPatch> {
 
 /// What every script that takes gifts gets of one, as `lua/feed/gift.lua` explains it. One that is masked is shown and ranked
 /// without its giver's name; its entry in the ledger has it.
-pub(super) fn gift_args(gift: &Gift, is_masked: bool) -> [(&'static str, String); 7] {
+pub(crate) fn gift_args(gift: &Gift, is_masked: bool) -> [(&'static str, String); 7] {
     let shown = if is_masked { Cow::Owned(gift.masked()) } else { Cow::Borrowed(gift) };
     let units = gift.combo.as_ref().map_or(gift.count, |combo| combo.count.into());
     let is_ranked = !is_masked && !gift.user.anonymous;
@@ -138,7 +138,7 @@ pub(super) fn gift_args(gift: &Gift, is_masked: bool) -> [(&'static str, String)
 }
 
 /// When a gift is to be shown, as `lua/feed/gift.lua` explains it.
-pub(super) fn show_arg(gift: &Gift) -> String {
+pub(crate) fn show_arg(gift: &Gift) -> String {
     match gift.show {
         Show::ByPolicy => String::new(),
         Show::After(0) => "-".to_owned(),
@@ -155,7 +155,7 @@ fn given_json(units: u64, value: Option<&Value>) -> String {
 }
 
 /// What `feed_publish` says about one gift.
-pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
+pub(crate) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
     let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
     let rest = &text[1..];
     if kind == "F" {
@@ -175,7 +175,7 @@ pub(super) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
 }
 
 /// What `feed_show` says about one gift: the answer, or none when it was not, or no longer, due.
-pub(super) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
+pub(crate) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     if text == "x" {
         return Ok(None);
     }
@@ -194,13 +194,13 @@ fn receipt(text: &str) -> Read<Option<GiftReceipt>> {
 }
 
 /// What is remembered of an id at `steady`; an empty text is nothing.
-pub(super) fn still_remembered(text: &str, id: &GiftId, steady: Millis) -> Read<Option<Remembered>> {
+pub(crate) fn still_remembered(text: &str, id: &GiftId, steady: Millis) -> Read<Option<Remembered>> {
     let kept = receipt(text)?.filter(|it| it.is_kept(steady));
     kept.map(|it| remembered_of(&it, id)).transpose()
 }
 
 /// What an id remembers of its gift.
-pub(super) struct GiftMark {
+pub(crate) struct GiftMark {
     pub fate: GiftFate,
     /// When it was taken, cancelled, or began to wait.
     pub since: Millis,
@@ -213,7 +213,7 @@ pub(super) struct GiftMark {
 }
 
 /// What is remembered of a gift at `now`, as long as it can be taken back; `window` is the feed's idempotency window.
-pub(super) fn gift_mark(
+pub(crate) fn gift_mark(
     text: &str,
     id: &GiftId,
     (now, steady): (Millis, Millis),
@@ -231,7 +231,7 @@ pub(super) fn gift_mark(
 }
 
 /// What is remembered of an id: see `lua/feed/receipt.lua`.
-pub(super) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
+pub(crate) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
     remembered_of(&receipt(text)?.ok_or(Garbled("what became of a gift"))?, id)
 }
 

@@ -4,7 +4,7 @@
 use redis::RedisError;
 
 use crate::engine::EngineError;
-use crate::engine::redis::address::Endpoint;
+use crate::engine::protocol::address::Endpoint;
 
 /// Why nothing goes once the engine is closed.
 pub const CLOSED: &str = "the engine is closed; the gateway is stopping";

@@ -3,14 +3,13 @@
 
 use std::fmt::Write;
 
+use super::owner::Owner;
 use super::slots::{SLOTS, slot_of_tag, tag_of_slot};
 use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
-use crate::engine::embedded::Owner;
-use crate::engine::redis::scan::literal;
 
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Division {
+pub(crate) enum Division {
     /// One shard has everything: due feeds in so many parts, by a hash of their names, and one part of the rest.
     ByName(usize),
     /// A part for each shard, in one of its slots: whatever is away takes only its own feeds' part along.
@@ -19,7 +18,7 @@ pub(super) enum Division {
 
 /// One part of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Where one shard has everything.
     Named(usize),
     /// The part in this slot, which is or was the home of a shard ([`crate::engine::redis::layout::Layout::home`]).
@@ -51,7 +50,7 @@ pub const PARTS_MAX: usize = 16;
 
 /// The spelling under one prefix.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     prefix: String,
     division: Division,
     /// Channels are of the whole server, keys of one database: so a channel's name ends with the database's number.
@@ -60,7 +59,7 @@ pub(super) struct Keys {
 
 /// An index or a list of names that is about several feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shared {
+pub(crate) enum Shared {
     /// Feeds with something due.
     Due,
     /// Webhooks with something to send.
@@ -83,10 +82,10 @@ impl Shared {
 }
 
 /// How many keys every feed script takes before those of its gifts.
-pub(super) const FEED_KEYS: usize = 4;
+pub(crate) const FEED_KEYS: usize = 4;
 
 impl Keys {
-    pub(super) fn new(prefix: &str, division: Division) -> Result<Keys, String> {
+    pub(crate) fn new(prefix: &str, division: Division) -> Result<Keys, String> {
         // A brace before the feed's would move the hash tag, and with it the slot.
         if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(format!("the key prefix {prefix:?} must not hold braces or white space"));
@@ -95,7 +94,7 @@ impl Keys {
     }
 
     /// The spelling for this database of the server.
-    pub(super) fn in_database(self, database: i64) -> Keys {
+    pub(crate) fn in_database(self, database: i64) -> Keys {
         Keys { database, ..self }
     }
 
@@ -106,7 +105,7 @@ impl Keys {
     }
 
     /// How many parts this node writes to, where one shard has everything.
-    pub(super) fn named_parts(&self, what: Shared) -> Option<usize> {
+    pub(crate) fn named_parts(&self, what: Shared) -> Option<usize> {
         match (self.division, what) {
             (Division::ByShard, _) => None,
             (Division::ByName(parts), Shared::Due) => Some(parts.clamp(1, PARTS_MAX)),
@@ -115,7 +114,7 @@ impl Keys {
     }
 
     /// The part to which a feed belongs, where one shard has everything: the same on every node.
-    pub(super) fn named_part(&self, what: Shared, feed: &FeedId) -> Option<Part> {
+    pub(crate) fn named_part(&self, what: Shared, feed: &FeedId) -> Option<Part> {
         self.named_parts(what).map(|parts| Part::Named(hashed(feed, parts)))
     }
 
@@ -144,52 +143,52 @@ impl Keys {
     }
 
     /// `list`, `hist`, `meta`, `policy`: in the order of every feed script.
-    pub(super) fn feed(&self, feed: &FeedId) -> [String; FEED_KEYS] {
+    pub(crate) fn feed(&self, feed: &FeedId) -> [String; FEED_KEYS] {
         ["list", "hist", "meta", "policy"].map(|what| self.of(feed, what))
     }
 
     /// Where a feed stands.
-    pub(super) fn meta(&self, feed: &FeedId) -> String {
+    pub(crate) fn meta(&self, feed: &FeedId) -> String {
         self.of(feed, "meta")
     }
 
     /// A feed's sources, and what came to them. In the feed's slot, to which a source's path leads.
-    pub(super) fn sources(&self, feed: &FeedId) -> [String; 2] {
+    pub(crate) fn sources(&self, feed: &FeedId) -> [String; 2] {
         ["sources", "sources_came"].map(|what| self.of(feed, what))
     }
 
     /// A feed's refunded gifts.
-    pub(super) fn refunds(&self, feed: &FeedId) -> [String; 2] {
+    pub(crate) fn refunds(&self, feed: &FeedId) -> [String; 2] {
         ["refunds", "refunded"].map(|what| self.of(feed, what))
     }
 
     /// A feed's overrides.
-    pub(super) fn policy(&self, feed: &FeedId) -> String {
+    pub(crate) fn policy(&self, feed: &FeedId) -> String {
         self.of(feed, "policy")
     }
 
     /// What is remembered of a gift's id.
-    pub(super) fn id(&self, feed: &FeedId, gift: &GiftId) -> String {
+    pub(crate) fn id(&self, feed: &FeedId, gift: &GiftId) -> String {
         self.named(feed, "id:", gift.as_str())
     }
 
     /// `totals`, `sums`, `people`, `unranked`: what a feed counts.
-    pub(super) fn totals(&self, feed: &FeedId) -> [String; 4] {
+    pub(crate) fn totals(&self, feed: &FeedId) -> [String; 4] {
         ["totals", "sums", "people", "unranked"].map(|what| self.of(feed, what))
     }
 
     /// What rows have of totals.
-    pub(super) fn parts(&self, feed: &FeedId) -> String {
+    pub(crate) fn parts(&self, feed: &FeedId) -> String {
         self.of(feed, "parts")
     }
 
     /// What watchers know of totals and goals.
-    pub(super) fn announced(&self, feed: &FeedId) -> String {
+    pub(crate) fn announced(&self, feed: &FeedId) -> String {
         self.of(feed, "announced")
     }
 
     /// The rankings of these runs by these measures, both with blanks between (`lua/totals/rankings.lua`).
-    pub(super) fn rankings(&self, feed: &FeedId, runs: &str, measures: &str) -> Vec<String> {
+    pub(crate) fn rankings(&self, feed: &FeedId, runs: &str, measures: &str) -> Vec<String> {
         let words =
             |text: &str| text.split(' ').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>();
         let measures = words(measures);
@@ -201,32 +200,32 @@ impl Keys {
     }
 
     /// Rows that were taken back whole.
-    pub(super) fn retracted(&self, feed: &FeedId) -> String {
+    pub(crate) fn retracted(&self, feed: &FeedId) -> String {
         self.of(feed, "retracted")
     }
 
     /// `due`, `later`: a feed's due queue.
-    pub(super) fn due(&self, feed: &FeedId) -> [String; 2] {
+    pub(crate) fn due(&self, feed: &FeedId) -> [String; 2] {
         ["due", "later"].map(|what| self.of(feed, what))
     }
 
     /// `tries`, `dead`: what could not be handled.
-    pub(super) fn failed(&self, feed: &FeedId) -> [String; 2] {
+    pub(crate) fn failed(&self, feed: &FeedId) -> [String; 2] {
         ["tries", "dead"].map(|what| self.of(feed, what))
     }
 
     /// `feeds`, `marks`: one part of an index.
-    pub(super) fn index(&self, what: Shared, part: Part) -> [String; 2] {
+    pub(crate) fn index(&self, what: Shared, part: Part) -> [String; 2] {
         ["feeds", "marks"].map(|name| self.shared(what, part, name))
     }
 
     /// The channel on which a part of an index wakes the nodes.
-    pub(super) fn wake(&self, what: Shared, part: Part) -> String {
+    pub(crate) fn wake(&self, what: Shared, part: Part) -> String {
         self.channel(self.shared(what, part, "wake"))
     }
 
     /// The dedup lock that a gift would take; of a frame, which takes none, how far its combo is.
-    pub(super) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
+    pub(crate) fn lock(&self, feed: &FeedId, gift: &Gift) -> String {
         match row::combo_key(gift) {
             Some(key) => self.named(feed, "combo:", &key),
             None => self.named(feed, "lock:", &row::lock_key(gift)),
@@ -234,108 +233,108 @@ impl Keys {
     }
 
     /// What watchers were told of the feed's drops.
-    pub(super) fn shown(&self, feed: &FeedId) -> String {
+    pub(crate) fn shown(&self, feed: &FeedId) -> String {
         self.of(feed, "shown")
     }
 
     /// Users whose gifts are not shown in the feed.
-    pub(super) fn blocks(&self, feed: &FeedId) -> String {
+    pub(crate) fn blocks(&self, feed: &FeedId) -> String {
         self.of(feed, "blocks")
     }
 
     /// Users whose gifts are shown in no feed.
-    pub(super) fn blocks_of_all(&self) -> String {
+    pub(crate) fn blocks_of_all(&self) -> String {
         format!("{}{{blocks}}:all", self.prefix)
     }
 
     /// Users whose rows are being taken back in all feeds, beside those blocks.
-    pub(super) fn walks(&self) -> String {
+    pub(crate) fn walks(&self) -> String {
         format!("{}{{blocks}}:walks", self.prefix)
     }
 
     /// A pattern for SCAN: the lists of all feeds.
-    pub(super) fn list_of_any(&self) -> String {
+    pub(crate) fn list_of_any(&self) -> String {
         format!("{}{{*}}:list", literal(&self.prefix))
     }
 
     /// The feed whose list this key is, if it is one.
-    pub(super) fn feed_of_list(&self, key: &str) -> Option<FeedId> {
+    pub(crate) fn feed_of_list(&self, key: &str) -> Option<FeedId> {
         key.strip_prefix(&self.prefix)?.strip_prefix('{')?.strip_suffix("}:list")?.parse().ok()
     }
 
     /// Gifts that wait for a host.
-    pub(super) fn reviews(&self, feed: &FeedId) -> String {
+    pub(crate) fn reviews(&self, feed: &FeedId) -> String {
         self.of(feed, "reviews")
     }
 
     /// Names that a host approved.
-    pub(super) fn approved(&self, feed: &FeedId) -> String {
+    pub(crate) fn approved(&self, feed: &FeedId) -> String {
         self.of(feed, "approved")
     }
 
     /// How many watch the feed, by node.
-    pub(super) fn watching(&self, feed: &FeedId) -> String {
+    pub(crate) fn watching(&self, feed: &FeedId) -> String {
         self.of(feed, "watching")
     }
 
     /// How many of them are overlays, by node.
-    pub(super) fn overlays(&self, feed: &FeedId) -> String {
+    pub(crate) fn overlays(&self, feed: &FeedId) -> String {
         self.of(feed, "overlays")
     }
 
     /// There while a node lives. One slot for all of them, so that they are asked for together.
-    pub(super) fn node(&self, node: &str) -> String {
+    pub(crate) fn node(&self, node: &str) -> String {
         format!("{}{{presence}}:node:{node}", self.prefix)
     }
 
     /// What overlays were told to do.
-    pub(super) fn control(&self, feed: &FeedId) -> String {
+    pub(crate) fn control(&self, feed: &FeedId) -> String {
         self.of(feed, "control")
     }
 
     /// The live holds of the feed's users.
-    pub(super) fn unpaid(&self, feed: &FeedId) -> String {
+    pub(crate) fn unpaid(&self, feed: &FeedId) -> String {
         self.of(feed, "unpaid")
     }
 
     /// The feed's drops.
-    pub(super) fn drops(&self, feed: &FeedId) -> String {
+    pub(crate) fn drops(&self, feed: &FeedId) -> String {
         self.of(feed, "drops")
     }
 
     /// What one drop has: `claims`, `holds` or `units`.
-    pub(super) fn of_drop(&self, feed: &FeedId, what: &str, drop: &DropId) -> String {
+    pub(crate) fn of_drop(&self, feed: &FeedId, what: &str, drop: &DropId) -> String {
         self.named(feed, &format!("{what}:"), drop.as_str())
     }
 
     /// `ledger`, `reports`, `readers`: what happened in the feed, and who reads it.
-    pub(super) fn ledger(&self, feed: &FeedId) -> [String; 3] {
+    pub(crate) fn ledger(&self, feed: &FeedId) -> [String; 3] {
         ["ledger", "reports", "readers"].map(|what| self.of(feed, what))
     }
 
     /// What one reader has: `pending`, `leases`, `tries`, `again`, `dead` or `deaths`.
-    pub(super) fn of_reader(&self, feed: &FeedId, what: &str, reader: &Reader) -> String {
+    pub(crate) fn of_reader(&self, feed: &FeedId, what: &str, reader: &Reader) -> String {
         self.named(feed, &format!("{what}:"), &reader.to_string())
     }
 
     /// A feed's webhooks.
-    pub(super) fn hooks(&self, feed: &FeedId) -> String {
+    pub(crate) fn hooks(&self, feed: &FeedId) -> String {
         self.of(feed, "hooks")
     }
 
     /// `all`, `version`: the webhooks of all feeds, and the version of the set of their names.
-    pub(super) fn hooks_of_all(&self) -> [String; 2] {
+    pub(crate) fn hooks_of_all(&self) -> [String; 2] {
         ["all", "version"].map(|what| format!("{}{{hooks}}:{what}", self.prefix))
     }
 
     /// `revoked`, `revoked_order`, `revoked_ends`, `revoked_head`: viewers whose tokens are refused.
-    pub(super) fn revoked(&self) -> [String; 4] {
+    pub(crate) fn revoked(&self) -> [String; 4] {
         ["revoked", "revoked_order", "revoked_ends", "revoked_head"]
             .map(|what| format!("{}{{viewers}}:{what}", self.prefix))
     }
 
     /// What a signed request is for. By slot: two keys, half of all slots apart.
-    pub(super) fn request(&self, request: &str) -> Vec<String> {
+    pub(crate) fn request(&self, request: &str) -> Vec<String> {
         let prefix = &self.prefix;
         match self.division {
             Division::ByName(_) => vec![format!("{prefix}{{request:{request}}}:target")],
@@ -348,42 +347,42 @@ impl Keys {
     }
 
     /// The channel by which nodes hear of a revocation at once.
-    pub(super) fn revoked_wake(&self) -> String {
+    pub(crate) fn revoked_wake(&self) -> String {
         self.channel(format!("{}{{viewers}}:wake", self.prefix))
     }
 
     /// The channel that tells of another set of webhooks of all feeds.
-    pub(super) fn hooks_wake(&self) -> String {
+    pub(crate) fn hooks_wake(&self) -> String {
         self.channel(format!("{}{{hooks}}:wake", self.prefix))
     }
 
     /// Feeds that have webhooks of their own.
-    pub(super) fn hook_feeds(&self, part: Part) -> String {
+    pub(crate) fn hook_feeds(&self, part: Part) -> String {
         self.shared(Shared::Hooks, part, "feeds")
     }
 
     /// `HOOK FEED` of feeds in which a webhook of all feeds has dead letters.
-    pub(super) fn letter_feeds(&self, part: Part) -> String {
+    pub(crate) fn letter_feeds(&self, part: Part) -> String {
         self.shared(Shared::Hooks, part, "letters")
     }
 
     /// `all`, `version`: a shard's copy of the webhooks of all feeds, for when theirs is away.
-    pub(super) fn hooks_copy(&self, part: Part) -> [String; 2] {
+    pub(crate) fn hooks_copy(&self, part: Part) -> [String; 2] {
         ["all", "version"].map(|what| self.shared(Shared::Hooks, part, what))
     }
 
     /// The key that deliveries are signed with, beside the webhooks of all feeds.
-    pub(super) fn signing_key(&self) -> String {
+    pub(crate) fn signing_key(&self) -> String {
         format!("{}{{hooks}}:signing_key", self.prefix)
     }
 
     /// A shard's copy of it.
-    pub(super) fn signing_key_copy(&self, part: Part) -> String {
+    pub(crate) fn signing_key_copy(&self, part: Part) -> String {
         self.shared(Shared::Hooks, part, "signing_key")
     }
 
     /// Everything that lies in one part, whatever it is an index of.
-    pub(super) fn whole_part(&self, part: Part) -> [String; 7] {
+    pub(crate) fn whole_part(&self, part: Part) -> [String; 7] {
         let [due, _] = self.index(Shared::Due, part);
         let [jobs, _] = self.index(Shared::Jobs, part);
         let [copy, _] = self.hooks_copy(part);
@@ -399,27 +398,27 @@ impl Keys {
     }
 
     /// `FEED GROUP` of every group.
-    pub(super) fn groups(&self, part: Part) -> String {
+    pub(crate) fn groups(&self, part: Part) -> String {
         self.shared(Shared::Groups, part, "groups")
     }
 
     /// The channel of a feed's changes.
-    pub(super) fn live(&self, feed: &FeedId) -> String {
+    pub(crate) fn live(&self, feed: &FeedId) -> String {
         self.channel(self.of(feed, "live"))
     }
 
     /// How far a move into these keys is, while it is under way.
-    pub(super) fn moving(&self) -> String {
+    pub(crate) fn moving(&self) -> String {
         format!("{}{{move}}:state", self.prefix)
     }
 
     /// The key of this name, which has no prefix.
-    pub(super) fn moved(&self, name: &str) -> String {
+    pub(crate) fn moved(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
     /// What [`Keys::moved`] was given; also that of a signed request. Nothing for keys with another prefix.
-    pub(super) fn name_of_moved(&self, key: &str) -> Option<String> {
+    pub(crate) fn name_of_moved(&self, key: &str) -> Option<String> {
         let name = key.strip_prefix(&self.prefix)?;
         // No feed's name has a colon in it.
         let request = name.strip_prefix("{slot:").and_then(|rest| rest.split_once("}:request:"));
@@ -427,12 +426,12 @@ impl Keys {
     }
 
     /// What keys begin with.
-    pub(super) fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// A channel that this process may publish on and nobody listens to.
-    pub(super) fn hello(&self) -> String {
+    pub(crate) fn hello(&self) -> String {
         format!("{}{{probe}}:hello", self.prefix)
     }
 }
@@ -478,6 +477,18 @@ fn hashed(feed: &FeedId, parts: usize) -> usize {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     (hash % parts.max(1) as u64) as usize
+}
+
+/// A pattern that matches this text and nothing else.
+pub fn literal(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '\\' | '^') {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
 }
 
 #[cfg(test)]

@@ -6,36 +6,37 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::engine::EngineError;
+use crate::supervise::Backoff;
 
-/// The pauses while the store does not answer grow from this ...
+/// The shortest pause while the store does not answer.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// ... to this. A store that comes back wakes the loop before it is over.
+/// The longest. A store that comes back wakes the loop earlier.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How often trouble that goes on is logged again.
 const REMIND_EVERY: Duration = Duration::from_secs(60);
 
-/// The pauses of one loop, and what is logged about the trouble.
-pub(super) struct Backoff {
+/// The pauses of one loop, and what is logged.
+pub(super) struct StoreTrouble {
     /// What is logged when the store does not answer, such as "what is due waits".
     waits: &'static str,
     /// What is logged when it answers again.
     again: &'static str,
-    pause: Duration,
+    pauses: Backoff,
     /// When the trouble was last logged; none while there is none.
     told: Option<Instant>,
 }
 
-impl Backoff {
+impl StoreTrouble {
     /// None yet.
-    pub(super) fn new(waits: &'static str, again: &'static str) -> Backoff {
-        Backoff { waits, again, pause: SHORTEST_PAUSE, told: None }
+    pub(super) fn new(waits: &'static str, again: &'static str) -> StoreTrouble {
+        StoreTrouble { waits, again, pauses: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), told: None }
     }
 
     /// The store answers: the next pause is the shortest again.
     pub(super) fn over(&mut self) {
-        self.pause = SHORTEST_PAUSE;
+        self.pauses.reset();
         if self.told.take().is_some() {
             tracing::info!("{}", self.again);
         }
@@ -51,8 +52,6 @@ impl Backoff {
 
     /// How long to wait before the next try.
     pub(super) fn pause(&mut self) -> Duration {
-        let pause = self.pause;
-        self.pause = (pause * 2).min(LONGEST_PAUSE);
-        pause
+        self.pauses.next_pause()
     }
 }

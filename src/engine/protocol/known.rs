@@ -11,7 +11,7 @@ const FEEDS: usize = 65_536;
 
 /// A position and the mark of the change that led there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     pub at: Position,
     pub tag: Tag,
 }
@@ -52,13 +52,13 @@ impl Known {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, feed: &FeedId) -> Option<Mark> {
+    pub(crate) fn get(&self, feed: &FeedId) -> Option<Mark> {
         self.locked().get(feed).cloned()
     }
 
     /// Takes in the position of a reply to a call that carried `sent`: the script has checked that
     /// `sent` is its past.
-    pub(super) fn replied(&self, feed: &FeedId, sent: Option<&Mark>, mark: Mark) {
+    pub(crate) fn replied(&self, feed: &FeedId, sent: Option<&Mark>, mark: Mark) {
         let mut feeds = self.locked();
         let current = feeds.get(feed);
         if mark.at.epoch.is_none() {
@@ -80,7 +80,7 @@ impl Known {
     /// Takes in a change that another node published. Nobody has checked it against what is known
     /// here, so it counts only when it follows: else a store that went back and moved on past us
     /// would never be found out.
-    pub(super) fn received(&self, feed: &FeedId, change: &Change) {
+    pub(crate) fn received(&self, feed: &FeedId, change: &Change) {
         let mut feeds = self.locked();
         let follows = match feeds.get(feed) {
             None => true,
@@ -108,12 +108,12 @@ const TIME_LENGTH: usize = 9;
 
 /// How a fresh epoch begins that sorts after `known`: epochs sort by the time they began, and the clock of the
 /// node that began `known` may be ahead of ours.
-pub(super) fn epoch_after(known: Option<&Mark>) -> String {
+pub(crate) fn epoch_after(known: Option<&Mark>) -> String {
     epoch_at(Millis::now(), known.map_or("", |mark| mark.at.epoch.as_str()))
 }
 
 /// How an epoch begins that begins now and sorts after `known`.
-pub(super) fn epoch_at(now: Millis, known: &str) -> String {
+pub(crate) fn epoch_at(now: Millis, known: &str) -> String {
     let began = known.get(..TIME_LENGTH).and_then(|digits| u64::from_str_radix(digits, 36).ok());
     let mut n = (now.0 as u64).max(began.map_or(0, |began| began.saturating_add(1)));
     let mut digits = [b'0'; TIME_LENGTH];

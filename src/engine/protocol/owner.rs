@@ -16,7 +16,7 @@ pub type Owners = fn(&[u8]) -> Owner<'_>;
 
 impl Owner<'_> {
     /// One word for it; none of what is never written down.
-    pub(super) fn word(self) -> Option<Vec<u8>> {
+    pub(crate) fn word(self) -> Option<Vec<u8>> {
         match self {
             Owner::Feed(name) => Some([b"f", name].concat()),
             Owner::Shared(name) => Some([b"s", name].concat()),
@@ -26,12 +26,12 @@ impl Owner<'_> {
 }
 
 /// The feed's name in an owner's word; none of what feeds share.
-pub(super) fn feed_of(word: &[u8]) -> Option<&[u8]> {
+pub(crate) fn feed_of(word: &[u8]) -> Option<&[u8]> {
     word.strip_prefix(b"f")
 }
 
 /// An owner's word, as an operator reads it.
-pub(super) fn shown(word: &[u8]) -> String {
+pub(crate) fn shown(word: &[u8]) -> String {
     let name = String::from_utf8_lossy(word.get(1..).unwrap_or_default());
     match word.first() {
         Some(b'f') => format!("the feed {name:?}"),

@@ -1,0 +1,9 @@
+//! Marks that tell one change, one registration, one probe from every other.
+
+use crate::domain::{MAX_SAFE, Tag};
+use crate::random;
+
+/// 1 to 2^53−1 from the system's random source: a number that Lua holds exactly.
+pub fn random() -> Tag {
+    (random::number() & MAX_SAFE).max(1)
+}
