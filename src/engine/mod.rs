@@ -1,5 +1,5 @@
-//! Where feeds live. What a [`Store`] can do is a method for each thing, in `store/methods`, a file for each subject; its scripts
-//! run in Redis or in this process. One suite of tests runs every case against both.
+//! Where feeds are stored. [`Store`] has a method for each operation, in `methods.rs` of each subject's folder in `store`. Its
+//! scripts run in Redis or in this process. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.
 //! - An `Ok` of one that writes means durable, to what the engine states (embedded: on disk; Redis: the script returned).

@@ -2,6 +2,9 @@
 //!
 //! The caller never waits: a pipe that nobody reads, a full disk or a file server that hangs stops this thread and no
 //! other. What does not fit into the queue, and what cannot be written, is dropped and counted.
+//!
+//! `tracing-appender` bounds its queue by lines and not by bytes, cannot change its file while it runs, and counts neither lines that
+//! could not be written nor its thread's panics. The audit log needs all of that, so both logs use this.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -18,7 +18,7 @@ pub(crate) struct Mark {
 
 /// See the module.
 #[derive(Default)]
-pub struct Known {
+pub struct SeenPositions {
     feeds: Mutex<Generations>,
 }
 
@@ -47,7 +47,7 @@ impl Generations {
     }
 }
 
-impl Known {
+impl SeenPositions {
     fn locked(&self) -> MutexGuard<'_, Generations> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_known_only_moves_along_what_was_checked() {
-        let (known, feed) = (Known::default(), "f".parse().unwrap());
+        let (known, feed) = (SeenPositions::default(), "f".parse().unwrap());
         known.replied(&feed, None, mark("e1", 5, 50));
         known.replied(&feed, None, mark("e1", 4, 40));
         assert_eq!(known.get(&feed), Some(mark("e1", 5, 50)));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, oneshot};
 
 use super::faults::Fault;
-use super::known::Known;
+use super::known::SeenPositions;
 use super::slots::slot_of_key;
 use super::wire;
 use crate::domain::FeedId;
@@ -66,11 +66,11 @@ impl Topic {
 /// See the module.
 pub struct Topics {
     table: Mutex<HashMap<String, Topic>>,
-    known: Arc<Known>,
+    known: Arc<SeenPositions>,
 }
 
 impl Topics {
-    pub fn new(known: Arc<Known>) -> Topics {
+    pub fn new(known: Arc<SeenPositions>) -> Topics {
         Topics { table: Mutex::default(), known }
     }
 
@@ -219,9 +219,9 @@ impl Topics {
                 let _ = wakes.send(text.and_then(|ms| ms.parse().ok()).unwrap_or(0));
             }
             Listener::Feed(feed, notices) => {
-                match text.ok_or(wire::Garbled("a message")).and_then(wire::read_message) {
+                match text.ok_or(wire::Corrupt("a message")).and_then(wire::read_message) {
                     Ok(message) => self.tell_feed(feed, notices, message),
-                    Err(wire::Garbled(what)) => {
+                    Err(wire::Corrupt(what)) => {
                         tracing::warn!(channel, what, "a message that Tipcast did not write");
                         topic.lost();
                     }

@@ -18,10 +18,10 @@ use crate::engine::protocol::records::{
 
 /// A text that our scripts would not have written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Garbled(pub &'static str);
+pub(crate) struct Corrupt(pub &'static str);
 
-impl From<Garbled> for Fault {
-    fn from(Garbled(what): Garbled) -> Self {
+impl From<Corrupt> for Fault {
+    fn from(Corrupt(what): Corrupt) -> Self {
         Fault::data(format!(
             "Redis holds {what} that Tipcast did not write; restore the feed's keys, or remove them, and give Tipcast \
              a database or a key prefix of its own"
@@ -29,16 +29,16 @@ impl From<Garbled> for Fault {
     }
 }
 
-impl From<Garbled> for EngineError {
-    fn from(garbled: Garbled) -> Self {
+impl From<Corrupt> for EngineError {
+    fn from(garbled: Corrupt) -> Self {
         Fault::from(garbled).into()
     }
 }
 
-type Read<T> = Result<T, Garbled>;
+type Read<T> = Result<T, Corrupt>;
 
 fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
-    text.parse().map_err(|_| Garbled(what))
+    text.parse().map_err(|_| Corrupt(what))
 }
 
 /// How a script's answer begins.
@@ -60,7 +60,7 @@ pub(crate) struct Header<'a> {
 /// that " DOZED".
 pub(crate) fn read_header(text: &str) -> Read<Header<'_>> {
     let mut parts = text.split(' ');
-    let mut part = || parts.next().ok_or(Garbled("a header"));
+    let mut part = || parts.next().ok_or(Corrupt("a header"));
     let at = Position { epoch: parse(part()?, "an epoch")?, seq: parse(part()?, "a seq")? };
     let (tag, now) = (parse(part()?, "a tag")?, Millis(parse(part()?, "a time")?));
     let gone = parts.next().unwrap_or("0");
@@ -71,7 +71,7 @@ pub(crate) fn read_header(text: &str) -> Read<Header<'_>> {
 
 /// The `meta` string of a feed, as far as heads need it.
 pub(crate) fn read_meta(text: &str) -> Read<Mark> {
-    let meta: FeedMeta = serde_json::from_str(text).map_err(|_| Garbled("a feed's meta"))?;
+    let meta: FeedMeta = serde_json::from_str(text).map_err(|_| Corrupt("a feed's meta"))?;
     let at = Position { epoch: meta.epoch, seq: meta.seq };
     Ok(Mark { at, tag: parse(&meta.tag, "a tag")? })
 }
@@ -83,33 +83,33 @@ pub(crate) fn controls(text: &str) -> Read<Controls> {
         "1 0" => Ok(Controls { paused: true, muted: false }),
         "0 1" => Ok(Controls { paused: false, muted: true }),
         "1 1" => Ok(Controls { paused: true, muted: true }),
-        _ => Err(Garbled("the feed's control messages")),
+        _ => Err(Corrupt("the feed's control messages")),
     }
 }
 
 /// A row as a script hands it out.
 pub(crate) fn read_row(text: &str) -> Read<Arc<Row>> {
-    records::read_row(text).map(Arc::new).ok_or(Garbled("a row"))
+    records::read_row(text).map(Arc::new).ok_or(Corrupt("a row"))
 }
 
 /// What watchers know of a drop, a period or a goal.
 pub(crate) fn announced(text: &str) -> Read<Announced> {
-    records::read_announced(text).ok_or(Garbled("what was announced"))
+    records::read_announced(text).ok_or(Corrupt("what was announced"))
 }
 
 /// A drop as scripts hand it out.
 pub(crate) fn view(text: &str) -> Read<DropView> {
-    records::read_announced_drop(text).ok_or(Garbled("a drop"))
+    records::read_announced_drop(text).ok_or(Corrupt("a drop"))
 }
 
 /// A change as `hist` holds it.
 pub(crate) fn change(epoch: &Epoch, text: &str) -> Read<Change> {
-    records::read_change(epoch, text).ok_or(Garbled("a change"))
+    records::read_change(epoch, text).ok_or(Corrupt("a change"))
 }
 
 /// What one call published.
 pub(crate) fn read_message(text: &str) -> Read<Message> {
-    records::read_message(text).ok_or(Garbled("a message"))
+    records::read_message(text).ok_or(Corrupt("a message"))
 }
 
 /// What is set of a feed's policy; an empty text is nothing.
@@ -117,7 +117,7 @@ pub(crate) fn read_overrides(text: &str) -> Read<PolicyPatch> {
     if text.is_empty() {
         return Ok(PolicyPatch::default());
     }
-    serde_json::from_str(text).map_err(|_| Garbled("a policy"))
+    serde_json::from_str(text).map_err(|_| Corrupt("a policy"))
 }
 
 /// What every script that takes gifts gets of one, as `lua/feed/gift.lua` explains it. One that is masked is shown and ranked
@@ -156,7 +156,7 @@ fn given_json(units: u64, value: Option<&Value>) -> String {
 
 /// What `feed_publish` says about one gift.
 pub(crate) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read<Outcome> {
-    let kind = text.get(..1).ok_or(Garbled("an outcome"))?;
+    let kind = text.get(..1).ok_or(Corrupt("an outcome"))?;
     let rest = &text[1..];
     if kind == "F" {
         return Ok(Outcome::TooManyInReview { id: id.clone(), retry_in_ms: parse(rest, "a time")? });
@@ -170,7 +170,7 @@ pub(crate) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
         ("n", GiftFate::Waits(it)) => Ok(Outcome::Scheduled(it)),
         ("n", GiftFate::InReview { id, .. }) => Ok(Outcome::InReview(id)),
         ("d", fate) => Ok(Remembered { fate, ..known }.again(fingerprint)),
-        _ => Err(Garbled("an outcome")),
+        _ => Err(Corrupt("an outcome")),
     }
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     }
     match remembered(text.strip_prefix('n').unwrap_or_default(), id)?.fate {
         GiftFate::Taken(answer) => Ok(Some(answer)),
-        _ => Err(Garbled("an outcome")),
+        _ => Err(Corrupt("an outcome")),
     }
 }
 
@@ -190,7 +190,7 @@ fn receipt(text: &str) -> Read<Option<GiftReceipt>> {
     if text.is_empty() {
         return Ok(None);
     }
-    serde_json::from_str(text).map(Some).map_err(|_| Garbled("what became of a gift"))
+    serde_json::from_str(text).map(Some).map_err(|_| Corrupt("what became of a gift"))
 }
 
 /// What is remembered of an id at `steady`; an empty text is nothing.
@@ -232,9 +232,9 @@ pub(crate) fn gift_mark(
 
 /// What is remembered of an id: see `lua/feed/receipt.lua`.
 pub(crate) fn remembered(text: &str, id: &GiftId) -> Read<Remembered> {
-    remembered_of(&receipt(text)?.ok_or(Garbled("what became of a gift"))?, id)
+    remembered_of(&receipt(text)?.ok_or(Corrupt("what became of a gift"))?, id)
 }
 
 fn remembered_of(it: &GiftReceipt, id: &GiftId) -> Read<Remembered> {
-    it.remembered(id).ok_or(Garbled("what became of a gift"))
+    it.remembered(id).ok_or(Corrupt("what became of a gift"))
 }

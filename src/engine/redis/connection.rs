@@ -67,7 +67,7 @@ impl Drop for Connection {
 
 /// What a connection is made with.
 #[derive(Clone)]
-pub struct Making {
+pub struct ConnectionConfig {
     pub dial: Dial,
     pub call_timeout: Duration,
     /// A channel that this process may publish on, and nobody listens to.
@@ -98,7 +98,7 @@ impl Work<'_> {
 
 impl Connection {
     /// `asks_memory`: whether it is the one by which the server is asked what it does when its memory is full.
-    pub fn open(to: Endpoint, making: Making, asks_memory: bool) -> Connection {
+    pub fn open(to: Endpoint, making: ConnectionConfig, asks_memory: bool) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
         let eviction = making.eviction.clone();
@@ -227,7 +227,7 @@ async fn send(
 
 struct Keeper {
     to: Endpoint,
-    making: Making,
+    making: ConnectionConfig,
     asks_memory: bool,
     tell: watch::Sender<State>,
     complaints: mpsc::Receiver<(u64, Fault)>,
@@ -276,7 +276,7 @@ impl Keeper {
         let Dialled { mut connection, driver, cause } = self.making.dial.commands(&self.to).await?;
         let driver = tokio::spawn(driver);
         let standing = Standing { driver, connection: connection.clone(), finishes: false };
-        let Making { dial, channel, eviction, .. } = &self.making;
+        let ConnectionConfig { dial, channel, eviction, .. } = &self.making;
         match dial.greet(&self.to, &mut connection, channel, eviction).await {
             Ok(server) => Ok((standing, server)),
             Err(Refusal::NotNow(fault)) => Err(cause.explain(&self.to, fault).into()),

@@ -1,4 +1,4 @@
-//! Making connections: addresses, TLS, credentials, time-outs, and what a server must be before it is used.
+//! ConnectionConfig connections: addresses, TLS, credentials, time-outs, and what a server must be before it is used.
 
 use std::collections::HashMap;
 use std::sync::Arc;

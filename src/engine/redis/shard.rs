@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::connection::{Connection, Making, State};
+use super::connection::{Connection, ConnectionConfig, State};
 use super::fence::{Fence, FenceRule};
 use super::layout::Layout;
 use super::purpose::Purpose;
@@ -20,8 +20,8 @@ pub const CALLS: usize = 4096;
 const CONNECTIONS: usize = 2;
 
 /// What a shard is made with.
-pub struct ShardMaking {
-    pub connection: Making,
+pub struct ShardConfig {
+    pub connection: ConnectionConfig,
     pub topics: Arc<Topics>,
     pub layout: watch::Receiver<Arc<Layout>>,
     /// How many replicas must have a write before it is answered; none when none has to.
@@ -47,7 +47,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    pub fn open(endpoint: Endpoint, making: &ShardMaking) -> Shard {
+    pub fn open(endpoint: Endpoint, making: &ShardConfig) -> Shard {
         let open = |at| Arc::new(Connection::open(endpoint.clone(), making.connection.clone(), at == 0));
         let connections: Vec<_> = (0..CONNECTIONS).map(open).collect();
         let fence = making.fence.map(|rule| {

@@ -18,7 +18,7 @@ use super::dial::{Dial, Refusal};
 use super::discovery::discover;
 use super::form::{Judged, Marks};
 use super::layout::Layout;
-use super::shard::{Shard, ShardMaking};
+use super::shard::{Shard, ShardConfig};
 use crate::engine::protocol::address::{Endpoint, Kind};
 use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
 use crate::engine::protocol::slots::slot_of_key;
@@ -71,7 +71,7 @@ pub struct Topology {
     refresh: Arc<Notify>,
     /// Servers that a call was sent to before the map names them.
     newcomers: Mutex<HashMap<Endpoint, Arc<Shard>>>,
-    making: ShardMaking,
+    making: ShardConfig,
     tell: watch::Sender<Arc<Map>>,
     tell_layout: watch::Sender<Arc<Layout>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -90,7 +90,7 @@ impl Drop for Topology {
 impl Topology {
     /// Asks who there is. Nobody answering is no failure: it is tried again in the background.
     pub async fn open(
-        making: impl FnOnce(watch::Receiver<Arc<Layout>>, Arc<Notify>) -> ShardMaking,
+        making: impl FnOnce(watch::Receiver<Arc<Layout>>, Arc<Notify>) -> ShardConfig,
     ) -> Result<Arc<Topology>, String> {
         let refresh = Arc::new(Notify::new());
         let (tell, map) = watch::channel(Arc::new(Map::empty("Redis was not found yet")));

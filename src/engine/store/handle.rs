@@ -1,13 +1,13 @@
-//! The store as everything above it has it. What it can do is a method for each thing, in the files of [`super::methods`].
+//! The store as everything above it has it. What it can do is a method for each thing, in `methods.rs` of each subject's folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::parts::StoreParts;
 use crate::domain::{FeedId, Position};
 use crate::engine::protocol::options::StoreOptions;
-use crate::engine::{EngineError, Wakes};
+use crate::engine::store::parts::StoreParts;
+use crate::engine::{EngineError, Shards, StoreResult, Wakes};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Failure, Operation};
 
@@ -99,6 +99,18 @@ impl Store {
         Ok(call.await?)
     }
 
+    /// Sends a mark through the publishing path of every part of the store that can fail by itself, and waits until they
+    /// are back. An error when the operator would not call that ready: no part answers, or not all of them and all are
+    /// wanted.
+    pub async fn probe_store(&self) -> StoreResult<Shards> {
+        self.measured(Operation::Probe, None, self.parts.probe()).await
+    }
+
+    /// [`Store::probe_store`] for the part in which this feed lives.
+    pub async fn probe_feed(&self, feed: &FeedId) -> StoreResult<()> {
+        self.measured(Operation::Probe, None, self.parts.probe_feed(feed)).await
+    }
+
     pub(super) fn metrics(&self) -> &Metrics {
         &self.parts.runner.options.metrics
     }
@@ -143,7 +155,7 @@ impl Store {
         self.parts.warning()
     }
 
-    /// How often to probe while nobody asks whether the store is ready: each probe costs it something.
+    /// How often to probe while `/readyz` is not asked. Each probe costs the store something.
     pub fn probe_every(&self) -> Duration {
         // Calls find out by themselves that a server is gone.
         Duration::from_secs(if self.parts.is_embedded() { 1 } else { 10 })

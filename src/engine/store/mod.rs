@@ -1,36 +1,26 @@
-//! The store: feeds as keys and scripts, wherever those are. `place` is the one file that knows whether that is Redis
+//! The store: feeds as keys and scripts, wherever those are. `backend` is the one file that knows whether that is Redis
 //! (`engine::redis`) or this process ([`super::embedded`]).
 //!
-//! Every change of a feed is one run of one script (`lua/`, `scripts`) on keys of one slot (`keys`);
-//! gifts that arrive together go together (`batcher`). A script is run by `runner`, or by `writer` where something in
+//! Every change of a feed is one run of one script (`lua/`) on keys of one slot;
+//! gifts that arrive together go together (`feed::batcher`). A script is run by `runner`, or by `writer` where something in
 //! another slot has to be prepared first. Redis can lose what it acknowledged (a failover, an eviction, FLUSHALL):
-//! `known` is how that is found out, and a new epoch is how watchers are told.
+//! `protocol::known` finds that out, and a new epoch announces it to watchers.
 
-mod batcher;
-mod blocks;
+mod backend;
 mod damaged;
 mod drops;
 mod due;
-mod feeds;
+mod feed;
 mod handle;
-mod known_rankings;
-mod methods;
-mod moderation;
 mod parts;
-mod place;
-mod presence;
 mod rehoming;
 mod relocation;
 mod reports;
-mod requests;
-mod reviews;
-
+mod review;
 mod runner;
 mod sources;
 mod totals;
-mod turns;
 mod viewers;
-mod walks;
 mod writer;
 
 pub use crate::engine::protocol::keys::{PARTS_MAX, list_fits, owner as owner_of_key};

@@ -6,45 +6,45 @@ use std::time::Duration;
 
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError, broadcast};
 
-use super::blocks::BlockBook;
-use super::drops::DropStock;
-use super::due::index::DueIndex;
-use super::due::queue::DueQueue;
-use super::feeds::Feeds;
-use super::known_rankings::KnownRankingsOfFeeds;
-use super::place::{self, Embedded, Place};
-use super::rehoming::{Rehoming, keep_rehoming};
-use super::reports::attach::Attaching;
-use super::reports::groups::Groups;
-use super::reports::hooks::Webhooks;
-use super::reports::index::JobIndex;
-use super::reports::jobs::Jobs;
-use super::reports::signing::Signing;
-use super::requests::Requests;
-use super::reviews::Reviews;
-use super::runner::Runner;
-use super::sources::Sources;
-use super::turns::wakes;
-use super::viewers::Viewers;
-use super::walks::Walks;
-use super::writer::FeedWriter;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::protocol::address::Kind;
 use crate::engine::protocol::faults::CLOSED;
 use crate::engine::protocol::keys::{self, Division, Keys};
-use crate::engine::protocol::known::Known;
+use crate::engine::protocol::known::SeenPositions;
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::protocol::slots::slot_of_tag;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::topics::Topics;
-use crate::engine::redis::connection::Making;
+use crate::engine::redis::connection::ConnectionConfig;
 use crate::engine::redis::dial::Dial;
 use crate::engine::redis::eviction::Eviction;
 use crate::engine::redis::fence::FenceRule;
 use crate::engine::redis::purpose::Purpose;
-use crate::engine::redis::shard::ShardMaking;
+use crate::engine::redis::shard::ShardConfig;
 use crate::engine::redis::topology::Topology;
+use crate::engine::store::backend::{self, Backend, Embedded};
+use crate::engine::store::drops::stock::DropStock;
+use crate::engine::store::due::index::DueIndex;
+use crate::engine::store::due::queue::DueQueue;
+use crate::engine::store::due::turns::wakes;
+use crate::engine::store::feed::lists::Feeds;
+use crate::engine::store::feed::walks::Walks;
+use crate::engine::store::rehoming::{Rehoming, keep_rehoming};
+use crate::engine::store::reports::attach::Attaching;
+use crate::engine::store::reports::groups::Groups;
+use crate::engine::store::reports::hooks::Webhooks;
+use crate::engine::store::reports::index::JobIndex;
+use crate::engine::store::reports::jobs::Jobs;
+use crate::engine::store::reports::signing::Signing;
+use crate::engine::store::review::blocks::BlockBook;
+use crate::engine::store::review::reviews::Reviews;
+use crate::engine::store::runner::Runner;
+use crate::engine::store::sources::Sources;
+use crate::engine::store::totals::known_rankings::KnownRankingsOfFeeds;
+use crate::engine::store::viewers::requests::Requests;
+use crate::engine::store::viewers::revocations::Viewers;
+use crate::engine::store::writer::FeedWriter;
 use crate::engine::writes::Writes;
 use crate::engine::{EngineError, Shards};
 use crate::supervise::Part;
@@ -110,10 +110,10 @@ impl StoreParts {
     /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
     /// a bad URL and a server that will never do are [`EngineError::Open`].
     pub async fn connect(options: StoreOptions) -> Result<Arc<StoreParts>, EngineError> {
-        let (begun, topology, eviction) =
+        let (builder, topology, eviction) =
             connect(&options, Purpose::Serve).await.map_err(EngineError::Open)?;
         let moves = topology.is_cluster().then(|| topology.moves());
-        let engine = begun.finish(options, Place::Redis(topology), eviction).await;
+        let engine = builder.build(options, Backend::Redis(topology), eviction).await;
         if let Some(moves) = moves {
             let kept = keep_rehoming(Arc::downgrade(&engine._rehoming), moves);
             tokio::spawn(engine.runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
@@ -137,11 +137,11 @@ impl StoreParts {
             ..options
         };
         let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(EngineError::Open)?;
-        let begun = Begun::new(keys);
-        let topics = begun.topics.clone();
+        let builder = StoreBuilder::new(keys);
+        let topics = builder.topics.clone();
         let told = move |channel: &[u8], message: &[u8]| {
             if let Ok(channel) = std::str::from_utf8(channel) {
-                topics.tell(place::CONNECTION, channel, message);
+                topics.tell(backend::CONNECTION, channel, message);
             }
         };
         let inside = EmbeddedOptions {
@@ -153,14 +153,14 @@ impl StoreParts {
         // Reading the data back takes a while and blocks.
         let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(inside)).await;
         let store = opened.map_err(|e| EngineError::Open(e.to_string()))?.map_err(EngineError::Open)?;
-        let place = Place::Embedded(Arc::new(Embedded::new(store, begun.topics.clone())));
+        let backend = Backend::Embedded(Arc::new(Embedded::new(store, builder.topics.clone())));
         let eviction = Eviction::new(options.metrics.clone(), false);
-        Ok(begun.finish(options, place, eviction).await)
+        Ok(builder.build(options, backend, eviction).await)
     }
 
     /// True when the store is in this process.
     pub fn is_embedded(&self) -> bool {
-        matches!(*self.runner.place, Place::Embedded(_))
+        matches!(*self.runner.backend, Backend::Embedded(_))
     }
 
     /// A permit for one call. One about a feed counts at the feed's shard as well, so that a slow shard uses up its own
@@ -174,34 +174,34 @@ impl StoreParts {
             Err(TryAcquireError::Closed) => return Err(EngineError::Unavailable(CLOSED.into())),
         };
         let at_the_shard = match feed {
-            Some(feed) => self.runner.place.permit(slot_of_tag(feed.as_str()))?,
+            Some(feed) => self.runner.backend.permit(slot_of_tag(feed.as_str()))?,
             None => None,
         };
         Ok(Permit { _call: call, _at_the_shard: at_the_shard })
     }
 }
 
-/// What an engine has before the place is there where its scripts run.
-pub(super) struct Begun {
+/// What a store has before its backend is there.
+pub(super) struct StoreBuilder {
     pub(super) keys: Keys,
-    known: Arc<Known>,
+    known: Arc<SeenPositions>,
     topics: Arc<Topics>,
     wakes: WakeSenders,
 }
 
-impl Begun {
-    fn new(keys: Keys) -> Begun {
-        let known = Arc::new(Known::default());
+impl StoreBuilder {
+    fn new(keys: Keys) -> StoreBuilder {
+        let known = Arc::new(SeenPositions::default());
         let topics = Arc::new(Topics::new(known.clone()));
         let wakes = WakeSenders { due: wakes(), jobs: wakes(), revocations: wakes() };
         topics.want_wakes(keys.hooks_wake(), wakes.jobs.clone());
         topics.want_wakes(keys.revoked_wake(), wakes.revocations.clone());
-        Begun { keys, known, topics, wakes }
+        StoreBuilder { keys, known, topics, wakes }
     }
 
-    async fn finish(self, options: StoreOptions, place: Place, eviction: Eviction) -> Arc<StoreParts> {
-        let Begun { keys, known, topics, wakes } = self;
-        let runner = Arc::new(Runner::new(options, keys, Arc::new(place), known));
+    async fn build(self, options: StoreOptions, backend: Backend, eviction: Eviction) -> Arc<StoreParts> {
+        let StoreBuilder { keys, known, topics, wakes } = self;
+        let runner = Arc::new(Runner::new(options, keys, Arc::new(backend), known));
         let due = Arc::new(DueIndex::new(runner.clone(), topics.clone(), wakes.due.clone()));
         let index = Arc::new(JobIndex::new(runner.clone(), topics.clone(), wakes.jobs.clone()));
         let rehoming = Rehoming { runner: runner.clone(), due: due.clone(), jobs: index.clone() };
@@ -260,20 +260,20 @@ impl Begun {
 impl StoreParts {
     /// See [`super::Store::probe_store`].
     pub async fn probe(&self) -> Result<Shards, EngineError> {
-        let probes = self.runner.place.probe_all().await;
+        let probes = self.runner.backend.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
         let fault = probes.into_iter().find_map(Result::err);
         match fault {
             Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
-            None if shards.up == 0 => Err(self.runner.place.why_empty().into()),
+            None if shards.up == 0 => Err(self.runner.backend.why_empty().into()),
             _ => Ok(shards),
         }
     }
 
     /// See [`super::Store::probe_feed`].
     pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
-        Ok(self.runner.place.probe_slot(slot_of_tag(feed.as_str())).await?)
+        Ok(self.runner.backend.probe_slot(slot_of_tag(feed.as_str())).await?)
     }
 
     /// Finishes what is under way and lets the connections go.
@@ -282,13 +282,13 @@ impl StoreParts {
         let all = self.calls.acquire_many(CALLS as u32);
         let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
         self.calls.close();
-        self.runner.place.close().await;
+        self.runner.backend.close().await;
         self.feeds.close();
     }
 
     /// See [`super::Store::warning`].
     pub fn warning(&self) -> Option<String> {
-        self.eviction.warning().or_else(|| self.runner.place.warning())
+        self.eviction.warning().or_else(|| self.runner.backend.warning())
     }
 }
 
@@ -296,25 +296,25 @@ impl StoreParts {
 pub(super) async fn connect(
     options: &StoreOptions,
     purpose: Purpose,
-) -> Result<(Begun, Arc<Topology>, Eviction), String> {
+) -> Result<(StoreBuilder, Arc<Topology>, Eviction), String> {
     let dial = Dial::new(options)?;
     let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
     let keys = Keys::new(&options.prefix, division(&dial, options))?.in_database(dial.target.database);
-    let begun = Begun::new(keys);
+    let builder = StoreBuilder::new(keys);
     let fence = (options.wait_replicas > 0)
         .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
     let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
-    let making = |layout, lost| ShardMaking {
-        connection: Making {
+    let making = |layout, lost| ShardConfig {
+        connection: ConnectionConfig {
             dial,
             call_timeout: options.call_timeout,
-            channel: begun.keys.hello(),
+            channel: builder.keys.hello(),
             lost,
             metrics: options.metrics.clone(),
             eviction: eviction.clone(),
             parts: options.parts.clone(),
         },
-        topics: begun.topics.clone(),
+        topics: builder.topics.clone(),
         layout,
         fence,
         prefix: options.prefix.clone(),
@@ -323,7 +323,7 @@ pub(super) async fn connect(
         purpose,
     };
     let topology = Topology::open(making).await?;
-    Ok((begun, topology, eviction))
+    Ok((builder, topology, eviction))
 }
 
 /// How indexes are divided among servers of this kind.

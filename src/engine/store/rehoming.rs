@@ -11,15 +11,15 @@ use std::time::Duration;
 use redis::Value;
 use tokio::time::sleep;
 
-use super::due::index::{self as due, DueIndex};
-use super::reports::groups::{note, unnote};
-use super::reports::index::{self as jobs, JobIndex};
-use super::runner::Runner;
 use crate::domain::{FeedId, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{PARTS_MAX, Part, Shared};
 use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::redis::shards::{Moves, Shards};
+use crate::engine::store::due::index::{self as due, DueIndex};
+use crate::engine::store::reports::groups::{note, unnote};
+use crate::engine::store::reports::index::{self as jobs, JobIndex};
+use crate::engine::store::runner::Runner;
 
 /// By then every node knows that slots moved.
 const SETTLED: Duration = Duration::from_secs(15);

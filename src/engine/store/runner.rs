@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue};
 
-use super::damaged::Damaged;
-use super::place::Place;
 use crate::domain::{FeedId, Millis, Policy};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{Keys, Part, Shared};
-use crate::engine::protocol::known::{Known, Mark, epoch_after};
+use crate::engine::protocol::known::{Mark, SeenPositions, epoch_after};
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::protocol::scripts::{self, Call, Script};
 use crate::engine::protocol::slots::slot_of_tag;
 use crate::engine::protocol::tags::random;
-use crate::engine::protocol::wire::{self, Garbled};
+use crate::engine::protocol::wire::{self, Corrupt};
+use crate::engine::store::backend::Backend;
+use crate::engine::store::damaged::Damaged;
 use crate::supervise::LogThrottle;
 
 /// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
@@ -25,8 +25,8 @@ pub(super) const AGREED_MS: i64 = 1_000;
 pub(super) struct Runner {
     pub options: StoreOptions,
     pub keys: Keys,
-    pub place: Arc<Place>,
-    pub known: Arc<Known>,
+    pub backend: Arc<Backend>,
+    pub known: Arc<SeenPositions>,
     pub damaged: Damaged,
     lost_warnings: LogThrottle<FeedId>,
     /// The default policy as the scripts read it.
@@ -49,11 +49,11 @@ pub(super) struct Reply {
 
 impl Reply {
     pub fn mark(&self) -> Result<&(Mark, Millis), Fault> {
-        self.mark.as_ref().ok_or_else(|| Garbled("a reply").into())
+        self.mark.as_ref().ok_or_else(|| Corrupt("a reply").into())
     }
 
     pub fn text(&self, at: usize) -> Result<&str, Fault> {
-        self.texts.get(at).map(String::as_str).ok_or_else(|| Garbled("a reply").into())
+        self.texts.get(at).map(String::as_str).ok_or_else(|| Corrupt("a reply").into())
     }
 }
 
@@ -67,13 +67,18 @@ fn script_defaults(policy: &Policy) -> String {
 }
 
 impl Runner {
-    pub fn new(options: StoreOptions, keys: Keys, place: Arc<Place>, known: Arc<Known>) -> Runner {
+    pub fn new(
+        options: StoreOptions,
+        keys: Keys,
+        backend: Arc<Backend>,
+        known: Arc<SeenPositions>,
+    ) -> Runner {
         let damaged = Damaged::new(options.metrics.clone());
         Runner {
             defaults: script_defaults(&options.defaults),
             options,
             keys,
-            place,
+            backend,
             known,
             damaged,
             lost_warnings: LogThrottle::default(),
@@ -90,13 +95,13 @@ impl Runner {
     }
 
     /// How long waiting for others and one's own call may take together.
-    pub fn patience(&self) -> Duration {
+    pub fn batch_timeout(&self) -> Duration {
         self.options.call_timeout * 19 / 10
     }
 
     /// How long one part of what has several may take: where another may be away, the rest does not wait for it.
-    pub fn part_patience(&self) -> Duration {
-        match self.place.is_cluster() {
+    pub fn part_timeout(&self) -> Duration {
+        match self.backend.is_cluster() {
             true => self.options.call_timeout.min(Duration::from_millis(500)),
             false => self.options.call_timeout,
         }
@@ -104,7 +109,7 @@ impl Runner {
 
     /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
     pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
-        let home = || Part::Slot(self.place.home(slot_of_tag(feed.as_str())));
+        let home = || Part::Slot(self.backend.home(slot_of_tag(feed.as_str())));
         self.keys.named_part(what, feed).unwrap_or_else(home)
     }
 
@@ -112,7 +117,7 @@ impl Runner {
     pub fn parts(&self, what: Shared) -> Vec<Part> {
         match self.keys.named_parts(what) {
             Some(parts) => (0..parts).map(Part::Named).collect(),
-            None => self.place.homes().into_iter().map(Part::Slot).collect(),
+            None => self.backend.homes().into_iter().map(Part::Slot).collect(),
         }
     }
 
@@ -172,7 +177,7 @@ impl Runner {
 
     /// The time by which windows run; `now` where that is about the same.
     pub fn steady(&self, now: Millis) -> Millis {
-        let steady = if self.options.steady { self.place.steady() } else { None };
+        let steady = if self.options.steady { self.backend.steady() } else { None };
         steady.filter(|steady| (now.0 - steady).abs() > AGREED_MS).map_or(now, Millis)
     }
 
@@ -205,14 +210,14 @@ impl Runner {
 
     /// [`Runner::run`], within this time.
     pub async fn run_within<T: FromRedisValue>(&self, call: &Call, within: Duration) -> Result<T, Fault> {
-        let value = self.place.script(call, within).await?;
-        redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
+        let value = self.backend.script(call, within).await?;
+        redis::from_redis_value(value).map_err(|_| Corrupt("a reply").into())
     }
 
     /// Runs one command about this key.
     pub async fn get<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T, Fault> {
-        let value = self.place.command(key, command, self.options.call_timeout).await?;
-        redis::from_redis_value(value).map_err(|_| Garbled("a reply").into())
+        let value = self.backend.command(key, command, self.options.call_timeout).await?;
+        redis::from_redis_value(value).map_err(|_| Corrupt("a reply").into())
     }
 
     /// The store's clock, at the server that has this key.
@@ -233,7 +238,7 @@ impl Runner {
     }
 
     /// The policy of a feed with these overrides; an empty text is none.
-    pub fn with_overrides(&self, text: &str) -> Result<Policy, Garbled> {
+    pub fn with_overrides(&self, text: &str) -> Result<Policy, Corrupt> {
         Ok(self.options.defaults.with(&wire::read_overrides(text)?))
     }
 }
@@ -244,6 +249,6 @@ pub(super) fn number<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Option<T>
 }
 
 /// A number in an answer that must be one.
-pub(super) fn needed<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Result<T, Garbled> {
-    number(bytes).ok_or(Garbled("a reply"))
+pub(super) fn needed<T: std::str::FromStr>(bytes: Option<&Vec<u8>>) -> Result<T, Corrupt> {
+    number(bytes).ok_or(Corrupt("a reply"))
 }

@@ -6,22 +6,22 @@
 //! - `register`: a gift or a drop waits for its time, and the feed is not in the index of due feeds;
 //! - `reports`: the entry wakes idle webhooks, and they are not in the index of jobs;
 //! - `hooks`: webhooks of all feeds have changed since the feed last saw them;
-//! - `period`: a run of a period is over, so runs have to be begun and ended first;
+//! - `period`: a period has ended, so runs have to be begun and ended first;
 //! - `runs`: rankings have other keys than those that came along.
 //!
-//! [`FeedWriter::write`] prepares what is missing and calls again. Preparing too much does no harm: whoever finds an index entry
-//! with nothing behind it removes it.
+//! [`FeedWriter::write`] prepares what is missing and calls again. Preparing too much does no harm: an
+//! index entry with nothing behind it is removed by the loop that finds it.
 
 use std::sync::Arc;
 
-use super::due::index::DueIndex;
-use super::known_rankings::{KnownRankings, KnownRankingsOfFeeds};
-use super::reports::attach::Attaching;
-use super::runner::{Reply, Runner};
 use crate::domain::{FeedId, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::Call;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::due::index::DueIndex;
+use crate::engine::store::reports::attach::Attaching;
+use crate::engine::store::runner::{Reply, Runner};
+use crate::engine::store::totals::known_rankings::{KnownRankings, KnownRankingsOfFeeds};
 
 /// How often a script is called for one write: each time another precondition may be missing.
 pub(super) const MAX_ATTEMPTS: usize = 8;
@@ -47,7 +47,7 @@ enum Missing {
     Period,
     /// These rankings are to come along.
     Rankings(KnownRankings),
-    /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if told.
+    /// The feed is to be put into the index of due feeds, from this time on; and the policy's delay, if the script said it.
     Due(Millis, Option<u64>),
 }
 
@@ -182,6 +182,6 @@ fn missing(reply: &Reply) -> Result<Option<Missing>, Fault> {
         }
         // The drop's clock is to strike before anybody would look at the feed.
         (Some("r"), _, Some(at)) => Ok(Some(Missing::Due(Millis(at), None))),
-        _ => Err(Garbled("a reply").into()),
+        _ => Err(Corrupt("a reply").into()),
     }
 }

@@ -131,7 +131,7 @@ fn the_check_leaves_honest_code_alone() {
         ("engine::embedded::store", "use super::super::record::Records; use crate::metrics;"),
         ("live", "use crate::engine::{Store, Notice}; struct S { engine: u8 }"),
         ("app", "use crate::engine::{embedded::EmbeddedStore, store::Store}; use crate::http;"),
-        ("engine::store::place", "use crate::engine::{redis::topology::Topology, protocol::slots};"),
+        ("engine::store::backend", "use crate::engine::{redis::topology::Topology, protocol::slots};"),
         ("main", "use tipcast::app; fn main() { tipcast::config::load(); }"),
     ] {
         assert_eq!(faults_of(&split(module), text), Vec::<String>::new(), "{module}: {text}");

@@ -35,6 +35,13 @@ macro_rules! on_engines_that_count {
             use $crate::support::{case::Case, stores::Storage};
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::cluster()).await).await })+
         }
+        mod valkey {
+            use $crate::support::{case::Case, stores::Storage};
+            $(#[tokio::test] async fn $case() {
+                let Some(store) = Storage::valkey() else { return };
+                super::$case(Case::on(store).await).await
+            })+
+        }
         /// All of them, for who wants to see what they ask of a store.
         #[allow(dead_code)]
         pub fn cases() -> Vec<(&'static str, $crate::support::case::CaseFn)> {
@@ -51,13 +58,6 @@ macro_rules! on_every_engine {
             $(#[tokio::test] async fn $case() { super::$case(Case::on(Storage::model()).await).await })+
         }
         on_engines_that_count![$($case),+];
-        mod valkey {
-            use $crate::support::{case::Case, stores::Storage};
-            $(#[tokio::test] async fn $case() {
-                let Some(store) = Storage::valkey() else { return };
-                super::$case(Case::on(store).await).await
-            })+
-        }
     };
 }
 

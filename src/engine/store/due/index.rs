@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast;
 
-use super::super::runner::Runner;
-use super::super::turns::{Claim, Member, Over, Taken, TurnIndex};
 use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::topics::Topics;
+use crate::engine::store::due::turns::{Claim, Member, Over, Taken, TurnIndex};
+use crate::engine::store::runner::Runner;
 use crate::engine::{DueDone, DueFeed, DueTurn};
 
 /// How long a turn lasts: what a node that died had taken comes back within this.

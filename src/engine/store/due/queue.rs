@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::drops::DropStock;
-use super::super::reviews::{self, Reviews, Verdict};
-use super::super::runner::{Reply, Runner, needed, number};
-use super::super::turns::PagePlace;
-use super::super::writer::{FeedWriter, Preconditions};
-use super::index::read_member;
 use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{DueKind, DuePlace, FeedId, GiftId, InReview, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts::{self, Call};
-use crate::engine::protocol::wire::{self, Garbled};
+use crate::engine::protocol::wire::{self, Corrupt};
+use crate::engine::store::drops::stock::DropStock;
+use crate::engine::store::due::index::read_member;
+use crate::engine::store::due::turns::PagePlace;
+use crate::engine::store::review::reviews::{self, Reviews, Verdict};
+use crate::engine::store::runner::{Reply, Runner, needed, number};
+use crate::engine::store::writer::{FeedWriter, Preconditions};
 use crate::engine::{
     DEAD_KEPT, DUE_BATCH, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, ScheduledGift, ScheduledPage,
     Unscheduled, rest_after,
@@ -124,7 +124,7 @@ impl DueQueue {
         let read = |entry: &Entry| {
             Some(ScheduledGift { place: entry.place()?, gift: entry.waiting()?.gift.into_owned() })
         };
-        let gifts = entries.iter().map(|entry| read(entry).ok_or(Garbled("a gift that waits")));
+        let gifts = entries.iter().map(|entry| read(entry).ok_or(Corrupt("a gift that waits")));
         Ok(ScheduledPage { gifts: gifts.collect::<Result<_, _>>()?, next })
     }
 
@@ -136,7 +136,7 @@ impl DueQueue {
         let mut all = Vec::new();
         for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
             let Some(text) = &entry.text else { continue };
-            let (note, gift) = reviews::read(text).ok_or(Garbled("a gift in review"))?;
+            let (note, gift) = reviews::read(text).ok_or(Corrupt("a gift in review"))?;
             // Time or a block has decided about others.
             if !self.reviews.blocks.is_blocked(feed, &gift.user.id, now).await? {
                 all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
@@ -155,7 +155,7 @@ impl DueQueue {
         let reply = self.runner().run_feed(call, feed, Some(now)).await?;
         match reply.text(0)? {
             "cancelled" => {
-                let at = reply.text(1)?.parse().map_err(|_| Garbled("a time"))?;
+                let at = reply.text(1)?.parse().map_err(|_| Corrupt("a time"))?;
                 Ok(Unscheduled::Cancelled(Millis(at)))
             }
             "shown" => Ok(Unscheduled::Shown),
@@ -169,7 +169,7 @@ impl DueQueue {
         let mut cmd = redis::cmd("LRANGE");
         cmd.arg(&dead).arg(0).arg(DEAD_KEPT - 1);
         let texts: Vec<Vec<u8>> = self.runner().get(&dead, &cmd).await?;
-        let read = |text: &Vec<u8>| read_dead(&String::from_utf8_lossy(text)).ok_or(Garbled("a dead entry"));
+        let read = |text: &Vec<u8>| read_dead(&String::from_utf8_lossy(text)).ok_or(Corrupt("a dead entry"));
         Ok(texts.iter().map(read).collect::<Result<_, _>>()?)
     }
 

@@ -2,12 +2,12 @@
 
 use redis::{Cmd, FromRedisValue, Value};
 
-use super::copying::{BYTES, CALLS, ELEMENTS};
-use super::plan::{Content, Item, Plan};
 use super::{MoveProgress, Moved, Target, WITHIN, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::redis::form::{FENCE, FORM_KEY};
 use crate::engine::redis::scan::all_under;
+use crate::engine::store::relocation::copying::{BYTES, CALLS, ELEMENTS};
+use crate::engine::store::relocation::plan::{Content, Item, Plan};
 
 /// By how many milliseconds an expiry may be another: clocks are read at both ends of a batch.
 const TOLERATED: i64 = 10_000;

@@ -2,10 +2,10 @@
 
 use redis::Cmd;
 
-use super::plan::{Content, Item, Plan};
 use super::{MoveProgress, Target, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::embedded::numbers::write_float;
+use crate::engine::store::relocation::plan::{Content, Item, Plan};
 
 /// Calls in a batch.
 pub(super) const CALLS: usize = 512;

@@ -17,8 +17,6 @@ use redis::{Cmd, FromRedisValue};
 use self::comparing::compare;
 use self::copying::copy;
 use self::plan::{Epochs, Plan};
-use super::parts::{Begun, connect};
-use super::runner::AGREED_MS;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::FolderContent;
 use crate::engine::protocol::keys::{Keys, Part, Shared};
@@ -27,6 +25,8 @@ use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
 use crate::engine::protocol::tags::random;
 use crate::engine::redis::purpose::Purpose;
 use crate::engine::redis::topology::Topology;
+use crate::engine::store::parts::{StoreBuilder, connect};
+use crate::engine::store::runner::AGREED_MS;
 
 /// How long a server may take for one batch.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -69,7 +69,7 @@ pub async fn move_folder(
     told: &mut dyn FnMut(MoveProgress),
 ) -> Result<Moved, String> {
     let (begun, topology, _eviction) = connect(options, Purpose::MoveIn { resumed }).await?;
-    let Begun { keys, .. } = begun;
+    let StoreBuilder { keys, .. } = begun;
     let target = Target { topology, keys };
     let go_on = "; the folder is as it was: once that is fixed, run the same command again, with --resume where copying had begun";
     let with_advice = |why: String| format!("{why}{go_on}");

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::super::due::index as due;
-use super::super::reports::index as jobs;
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::stored::Collection;
 use crate::engine::embedded::{Keyspace, Owner};
 use crate::engine::protocol::keys::{Division, Keys, PARTS_MAX, Part, Shared, owner};
 use crate::engine::protocol::known::epoch_at;
+use crate::engine::store::due::index as due;
+use crate::engine::store::reports::index as jobs;
 
 /// A name, a field or a value in the folder.
 type Bytes<'a> = &'a [u8];

@@ -13,15 +13,15 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use redis::FromRedisValue;
 
-use super::super::runner::{Runner, needed};
-use super::index::JobIndex;
-use super::stored::{READER_KEYS, read_hook, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{Part, Shared};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::reports::index::JobIndex;
+use crate::engine::store::reports::stored::{READER_KEYS, read_hook, stored_hook};
+use crate::engine::store::runner::{Runner, needed};
 
 /// Feeds of which it is remembered that this node appended to them lately.
 const RECENT: usize = 4096;
@@ -143,8 +143,8 @@ impl Attaching {
     }
 
     async fn get<T: FromRedisValue>(&self, key: &str, command: &redis::Cmd) -> Result<T, Fault> {
-        let value = self.runner.place.command(key, command, self.runner.part_patience()).await?;
-        redis::from_redis_value(value).map_err(|_| Garbled("the webhooks of all feeds").into())
+        let value = self.runner.backend.command(key, command, self.runner.part_timeout()).await?;
+        redis::from_redis_value(value).map_err(|_| Corrupt("the webhooks of all feeds").into())
     }
 
     /// The version of the set under these keys, and the set; `None` when the version is the one that is known.
@@ -162,7 +162,7 @@ impl Attaching {
         let texts: HashMap<String, String> = self.get(all, redis::cmd("HGETALL").arg(all)).await?;
         let mut hooks = HashMap::with_capacity(texts.len());
         for (name, text) in &texts {
-            hooks.insert(name.parse().map_err(|_| Garbled("a webhook's name"))?, read_hook(text)?);
+            hooks.insert(name.parse().map_err(|_| Corrupt("a webhook's name"))?, read_hook(text)?);
         }
         Ok(Some((stored, hooks)))
     }
@@ -207,7 +207,7 @@ impl Attaching {
         }
         let copies = parts.into_iter().map(async |part| {
             let [all, version_key] = self.runner.keys.hooks_copy(part);
-            if !self.runner.place.is_up(&all) {
+            if !self.runner.backend.is_up(&all) {
                 return;
             }
             let mut call = scripts::Call::of(&scripts::HOOKS_COPY);
@@ -216,7 +216,7 @@ impl Attaching {
                 let Ok(text) = stored_hook(hook) else { return };
                 call.item([], [("name", name.to_string()), ("webhook", text)]);
             }
-            match self.runner.run_within::<u64>(&call, self.runner.part_patience()).await {
+            match self.runner.run_within::<u64>(&call, self.runner.part_timeout()).await {
                 Ok(_) => drop(lock(&self.copied).insert(part, revision)),
                 Err(fault) => {
                     tracing::debug!(why = fault.why, "a shard has no copy of the webhooks of all feeds")
@@ -243,7 +243,7 @@ impl Attaching {
         let gone: usize = needed(reply.get(1))?;
         for (at, name) in reply.iter().skip(2).enumerate() {
             let name = String::from_utf8_lossy(name);
-            let reader: Reader = name.parse().map_err(|_| Garbled("a reader's name"))?;
+            let reader: Reader = name.parse().map_err(|_| Corrupt("a reader's name"))?;
             if at < gone {
                 let own = READER_KEYS.map(|what| self.runner.keys.of_reader(feed, what, &reader));
                 let _: u64 = self.runner.get(&own[0], redis::cmd("DEL").arg(&own)).await?;
@@ -260,10 +260,10 @@ impl Attaching {
     pub async fn register_idle(&self, feed: &FeedId, idle: &str, now: Option<Millis>) -> Result<(), Fault> {
         for one in idle.split(';') {
             let [reader, batch_ms, _] = one.split(',').collect::<Vec<_>>()[..] else {
-                return Err(Garbled("a webhook that rests").into());
+                return Err(Corrupt("a webhook that rests").into());
             };
-            let reader: Reader = reader.parse().map_err(|_| Garbled("a reader's name"))?;
-            let batch_ms = batch_ms.parse().map_err(|_| Garbled("a webhook that rests"))?;
+            let reader: Reader = reader.parse().map_err(|_| Corrupt("a reader's name"))?;
+            let batch_ms = batch_ms.parse().map_err(|_| Corrupt("a webhook that rests"))?;
             self.jobs.register(&Job { feed: feed.clone(), reader }, batch_ms, now).await?;
         }
         Ok(())

@@ -4,10 +4,6 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::super::reviews;
-use super::super::runner::{Runner, needed, number};
-use super::index::JobIndex;
-use super::stored::{entry, padded, reader_keys};
 use crate::domain::answer::GiftFate;
 use crate::domain::delivery::Progress;
 use crate::domain::ledger::LedgerPart;
@@ -21,7 +17,11 @@ use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts::{self, Call, Script};
-use crate::engine::protocol::wire::{self, Garbled, GiftMark};
+use crate::engine::protocol::wire::{self, Corrupt, GiftMark};
+use crate::engine::store::reports::index::JobIndex;
+use crate::engine::store::reports::stored::{entry, padded, reader_keys};
+use crate::engine::store::review::reviews;
+use crate::engine::store::runner::{Runner, needed, number};
 use crate::engine::{LISTED, READERS_MAX};
 
 /// Dead letters that one call of the script sends again, where all are to be.
@@ -125,7 +125,7 @@ impl Groups {
             let (cursor, attempt) = (needed(Some(&one[0]))?, needed(Some(&one[1]))?);
             Ok(Handed { entry: entry(cursor, &one[2])?, attempt })
         });
-        let entries = handed.collect::<Result<Vec<_>, Garbled>>()?;
+        let entries = handed.collect::<Result<Vec<_>, Corrupt>>()?;
         Ok(Some(Taken { entries, next_in_ms: number(reply.get(1)) }))
     }
 
@@ -167,7 +167,7 @@ impl Groups {
             call.item([], [("number", padded(cursor))]);
         }
         let text: String = self.runner.run(&call).await?;
-        let number = |text: &str| text.parse::<u64>().map_err(|_| Garbled("a reply"));
+        let number = |text: &str| text.parse::<u64>().map_err(|_| Corrupt("a reply"));
         match text.split_once(' ') {
             None if text.is_empty() => Ok(None),
             None => Ok(Some(number(&text)?)),
@@ -211,7 +211,7 @@ impl Groups {
         let text: String = self.runner.run(&call).await?;
         match text.as_str() {
             "" => Ok(None),
-            number => Ok(Some(number.parse().map_err(|_| Garbled("a reply"))?)),
+            number => Ok(Some(number.parse().map_err(|_| Corrupt("a reply"))?)),
         }
     }
 
@@ -230,7 +230,7 @@ impl Groups {
             Some(&[lag, pending, oldest_ms, dead, lost]) => {
                 Ok(Some(GroupView { lag, pending, oldest_ms, dead, lost }))
             }
-            _ => Err(Garbled("how a group stands").into()),
+            _ => Err(Corrupt("how a group stands").into()),
         }
     }
 
@@ -307,7 +307,7 @@ impl Groups {
         call.arg("number", padded(&cursor)).for_a_reader();
         let reply: Vec<Vec<u8>> = self.runner.run(&call).await?;
         let words: Option<Vec<&str>> = reply.iter().map(|text| std::str::from_utf8(text).ok()).collect();
-        let garbled = || Fault::from(Garbled("what became of an entry"));
+        let garbled = || Fault::from(Corrupt("what became of an entry"));
         Ok(match words.as_deref().ok_or_else(garbled)? {
             [] => None,
             ["dead", attempts, reason] => Some(EntryState::Dead {
@@ -350,7 +350,7 @@ impl Groups {
                 };
                 let names = noted_everywhere(&self.runner, lists).await?;
                 let read = |name: &String| {
-                    read(name).ok_or_else(|| Fault::from(Garbled("a group's name")).of_an_index())
+                    read(name).ok_or_else(|| Fault::from(Corrupt("a group's name")).of_an_index())
                 };
                 names.iter().map(read).collect::<Result<Vec<_>, Fault>>()?
             }
@@ -359,8 +359,8 @@ impl Groups {
                 let names: Vec<String> = self.runner.get(&readers, redis::cmd("HKEYS").arg(&readers)).await?;
                 let own = names
                     .iter()
-                    .map(|name| Ok((feed.clone(), name.parse().map_err(|_| Garbled("a reader's name"))?)));
-                own.collect::<Result<Vec<_>, Garbled>>()?
+                    .map(|name| Ok((feed.clone(), name.parse().map_err(|_| Corrupt("a reader's name"))?)));
+                own.collect::<Result<Vec<_>, Corrupt>>()?
             }
         };
         readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
@@ -388,7 +388,7 @@ impl Groups {
             for (member, text) in part.iter().zip(texts) {
                 // One that has gone meanwhile was sent again, or made room.
                 let Some(text) = text else { continue };
-                letters.push(letter(member, &text).ok_or(Garbled("a dead letter"))?);
+                letters.push(letter(member, &text).ok_or(Corrupt("a dead letter"))?);
             }
         }
         Ok(letters)

@@ -1,21 +1,21 @@
 //! Webhooks as they are set. Those of a feed are in the feed's slot, where they begin to read in the step that makes
-//! them. Those of all feeds are in a slot of their own, and are brought to feeds ([`super::attach`]).
+//! them. Those of all feeds are in a slot of their own, and are brought to feeds ([`crate::engine::store::reports::attach`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::runner::Runner;
-use super::attach::Attaching;
-use super::groups::{Groups, note, noted, noted_everywhere, unnote};
-use super::signing::Signing;
-use super::stored::{read_hook, reader_keys, stored_hook};
 use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{Part, Shared};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::protocol::tags::random;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::reports::attach::Attaching;
+use crate::engine::store::reports::groups::{Groups, note, noted, noted_everywhere, unnote};
+use crate::engine::store::reports::signing::Signing;
+use crate::engine::store::reports::stored::{read_hook, reader_keys, stored_hook};
+use crate::engine::store::runner::Runner;
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
 
 /// See the module.
@@ -68,7 +68,7 @@ impl Webhooks {
         let lists = parts.map(|part| noted(self.runner.keys.hook_feeds(part)));
         let names = noted_everywhere(&self.runner, lists).await?;
         let read =
-            |name: String| name.parse().map_err(|_| Fault::from(Garbled("a feed's name")).of_an_index());
+            |name: String| name.parse().map_err(|_| Fault::from(Corrupt("a feed's name")).of_an_index());
         names.into_iter().map(read).collect()
     }
 
@@ -85,7 +85,7 @@ impl Webhooks {
                 (slot_of_key(&key), command)
             })
             .collect();
-        let replies = self.runner.place.commands(&commands, self.runner.options.call_timeout).await;
+        let replies = self.runner.backend.commands(&commands, self.runner.options.call_timeout).await;
         let (mut all, mut fault) = (Vec::new(), None);
         for (scope, reply) in scopes.iter().zip(replies) {
             match reply.and_then(|reply| read_hooks(scope, reply)) {
@@ -114,7 +114,7 @@ impl Webhooks {
         });
         let read = |name: String| {
             let feed = name.split_once(' ').and_then(|(_, feed)| feed.parse().ok());
-            feed.ok_or_else(|| Fault::from(Garbled("a feed's name")).of_an_index())
+            feed.ok_or_else(|| Fault::from(Corrupt("a feed's name")).of_an_index())
         };
         let mut feeds = noted_everywhere(&self.runner, lists)
             .await?
@@ -152,7 +152,7 @@ impl Webhooks {
             b"done" => Ok(Swapped::Done),
             b"stale" => Ok(Swapped::Stale),
             b"full" => Ok(Swapped::Full),
-            _ => Err(Garbled("a reply").into()),
+            _ => Err(Corrupt("a reply").into()),
         }
     }
 
@@ -287,9 +287,9 @@ fn letters_of(hook: &HookId) -> (String, String) {
 
 /// The webhooks of one scope, as HGETALL answers.
 fn read_hooks(scope: &HookScope, reply: redis::Value) -> Result<Vec<(HookKey, Hook)>, Fault> {
-    let texts: HashMap<String, String> = redis::from_redis_value(reply).map_err(|_| Garbled("webhooks"))?;
+    let texts: HashMap<String, String> = redis::from_redis_value(reply).map_err(|_| Corrupt("webhooks"))?;
     let read = |(name, text): (&String, &String)| {
-        let name = name.parse().map_err(|_| Garbled("a webhook's name"))?;
+        let name = name.parse().map_err(|_| Corrupt("a webhook's name"))?;
         Ok((HookKey { scope: scope.clone(), name }, read_hook(text)?))
     };
     texts.iter().map(read).collect()

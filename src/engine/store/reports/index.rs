@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use super::super::runner::Runner;
-use super::super::turns::{Claim, Member, Over, PagePlace, Taken, TurnIndex};
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{Part, Shared};
 use crate::engine::protocol::topics::Topics;
+use crate::engine::store::due::turns::{Claim, Member, Over, PagePlace, Taken, TurnIndex};
+use crate::engine::store::runner::Runner;
 use crate::engine::{JobDone, JobLease, JobTurn};
 
 /// See the module.

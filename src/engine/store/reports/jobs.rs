@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
-use super::super::runner::{Runner, needed, number};
-use super::super::writer::{MAX_ATTEMPTS, unsettled};
-use super::groups::note;
-use super::hooks::Webhooks;
-use super::stored::{entry, one_line, padded, reader_keys};
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::reports::groups::note;
+use crate::engine::store::reports::hooks::Webhooks;
+use crate::engine::store::reports::stored::{entry, one_line, padded, reader_keys};
+use crate::engine::store::runner::{Runner, needed, number};
+use crate::engine::store::writer::{MAX_ATTEMPTS, unsettled};
 use crate::engine::{JobDone, JobTurn, Save, Want, Work};
 
 /// See the module.
@@ -126,8 +126,8 @@ impl Jobs {
 }
 
 /// Reads what `report_job` answered.
-fn work(reply: &[Vec<u8>]) -> Result<Work, Garbled> {
-    const WHAT: Garbled = Garbled("what a webhook has to send");
+fn work(reply: &[Vec<u8>]) -> Result<Work, Corrupt> {
+    const WHAT: Corrupt = Corrupt("what a webhook has to send");
     let first: u64 = needed(reply.get(3))?;
     let progress = reply.get(4).and_then(|text| String::from_utf8(text.clone()).ok()).ok_or(WHAT)?;
     let parts = reply.get(7..).and_then(|rest| rest.split_at_checked(number(reply.get(6))?));

@@ -5,5 +5,6 @@ pub mod groups;
 pub mod hooks;
 pub mod index;
 pub mod jobs;
+mod methods;
 pub mod signing;
 mod stored;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use redis::FromRedisValue;
 use tokio::sync::OnceCell;
 
-use super::super::runner::Runner;
-use super::attach::Attaching;
 use crate::domain::signature::SigningKey;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::reports::attach::Attaching;
+use crate::engine::store::runner::Runner;
 use crate::random;
 
 /// The installation's key, as this process knows it: it never changes.
@@ -43,7 +43,7 @@ impl Signing {
             Err(fault) => self.first_of(&copies).await.ok_or(fault)?,
         };
         let key = SigningKey::read(&text)
-            .ok_or_else(|| Fault::from(Garbled("the key of signatures")).of_an_index())?;
+            .ok_or_else(|| Fault::from(Corrupt("the key of signatures")).of_an_index())?;
         for copy in copies {
             if let Err(fault) = self.keep(&copy, &text).await {
                 tracing::debug!(why = fault.why, "a shard has no copy of the key of signatures");
@@ -63,14 +63,14 @@ impl Signing {
 
     async fn read(&self, key: &str) -> Result<Option<String>, Fault> {
         let value =
-            self.runner.place.command(key, redis::cmd("GET").arg(key), self.runner.part_patience()).await?;
-        Option::from_redis_value(value).map_err(|_| Garbled("the key of signatures").into())
+            self.runner.backend.command(key, redis::cmd("GET").arg(key), self.runner.part_timeout()).await?;
+        Option::from_redis_value(value).map_err(|_| Corrupt("the key of signatures").into())
     }
 
     /// Keeps `proposed` where there is none; what there is.
     async fn keep(&self, key: &str, proposed: &str) -> Result<String, Fault> {
         let mut call = Call::of(&scripts::SIGNING_KEY);
         call.key("signing_key", key).arg("proposed", proposed);
-        self.runner.run_within(&call, self.runner.part_patience()).await
+        self.runner.run_within(&call, self.runner.part_timeout()).await
     }
 }

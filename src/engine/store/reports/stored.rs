@@ -4,7 +4,7 @@ use crate::domain::{Cursor, Entry, FeedId, Hook, Reader};
 use crate::engine::protocol::keys::Keys;
 use crate::engine::protocol::records::read_entry;
 use crate::engine::protocol::scripts::Call;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
 
 /// What one reader has, as the scripts name it.
 pub const READER_KEYS: [&str; 6] = ["pending", "leases", "tries", "again", "dead", "deaths"];
@@ -22,20 +22,20 @@ pub fn padded(cursor: &Cursor) -> String {
 }
 
 /// An entry as the ledger has it.
-pub fn entry(number: u64, text: &[u8]) -> Result<Entry, Garbled> {
-    read_entry(Cursor(number), text).ok_or(Garbled("an entry of a ledger"))
+pub fn entry(number: u64, text: &[u8]) -> Result<Entry, Corrupt> {
+    read_entry(Cursor(number), text).ok_or(Corrupt("an entry of a ledger"))
 }
 
 /// A webhook as it is stored: its version, a blank, and it as JSON.
-pub fn stored_hook(hook: &Hook) -> Result<String, Garbled> {
-    let json = serde_json::to_string(hook).map_err(|_| Garbled("a webhook"))?;
+pub fn stored_hook(hook: &Hook) -> Result<String, Corrupt> {
+    let json = serde_json::to_string(hook).map_err(|_| Corrupt("a webhook"))?;
     Ok(format!("{} {json}", hook.version))
 }
 
 /// See [`stored_hook`].
-pub fn read_hook(text: &str) -> Result<Hook, Garbled> {
-    let (_, json) = text.split_once(' ').ok_or(Garbled("a webhook"))?;
-    serde_json::from_str(json).map_err(|_| Garbled("a webhook"))
+pub fn read_hook(text: &str) -> Result<Hook, Corrupt> {
+    let (_, json) = text.split_once(' ').ok_or(Corrupt("a webhook"))?;
+    serde_json::from_str(json).map_err(|_| Corrupt("a webhook"))
 }
 
 /// Words of a sentence that is kept in one line.

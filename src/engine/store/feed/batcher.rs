@@ -21,7 +21,7 @@ const ITEMS: usize = 128;
 type Reply<A> = oneshot::Sender<Result<Vec<A>, EngineError>>;
 
 /// One call's items, which stay together, and for each an answer.
-pub(super) struct Submission<T, A> {
+pub(crate) struct Submission<T, A> {
     pub items: Vec<T>,
     /// The time to run at; submissions of one run agree on it. None for the store's clock.
     pub now: Option<Millis>,
@@ -29,7 +29,7 @@ pub(super) struct Submission<T, A> {
 }
 
 /// Submissions that go together.
-pub(super) struct Batch<T, A> {
+pub(crate) struct Batch<T, A> {
     /// What they bring, in order.
     pub items: Vec<T>,
     /// Their time.
@@ -38,7 +38,7 @@ pub(super) struct Batch<T, A> {
 }
 
 impl<T, A> Batch<T, A> {
-    pub(super) fn of(group: Vec<Submission<T, A>>) -> Batch<T, A> {
+    pub(crate) fn of(group: Vec<Submission<T, A>>) -> Batch<T, A> {
         let now = group.first().and_then(|submission| submission.now);
         let mut batch = Batch { items: Vec::new(), now, replies: Vec::with_capacity(group.len()) };
         for submission in group {
@@ -49,7 +49,7 @@ impl<T, A> Batch<T, A> {
     }
 
     /// Gives everybody their answers, one for each item; or the failure, which is given back.
-    pub(super) fn answer(self, result: Result<Vec<A>, EngineError>) -> Option<EngineError> {
+    pub(crate) fn answer(self, result: Result<Vec<A>, EngineError>) -> Option<EngineError> {
         let failed = result.as_ref().err().cloned();
         let mut answers = result.unwrap_or_default().into_iter();
         for (count, reply) in self.replies {
@@ -65,7 +65,7 @@ impl<T, A> Batch<T, A> {
 }
 
 /// Submissions by what they are about, which wait for the batch before theirs; a queue for each key.
-pub(super) struct Batcher<K, T, A> {
+pub(crate) struct Batcher<K, T, A> {
     queues: Mutex<HashMap<K, Queue<T, A>>>,
 }
 
@@ -111,7 +111,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
 
     /// Puts it behind what waits. When a run is to be started now, who is in it; whoever gets it must call
     /// [`Batcher::next`] after it.
-    pub(super) fn submit(&self, key: &K, submission: Submission<T, A>) -> Option<Vec<Submission<T, A>>> {
+    pub(crate) fn submit(&self, key: &K, submission: Submission<T, A>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
         let queue = queues.entry(key.clone()).or_default();
         queue.waiting.push_back(submission);
@@ -124,7 +124,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
 
     /// After a run: who is in the next one. When the run failed, whoever waits fails with it: the store
     /// would keep them waiting as long again.
-    pub(super) fn next(&self, key: &K, failed: Option<&EngineError>) -> Option<Vec<Submission<T, A>>> {
+    pub(crate) fn next(&self, key: &K, failed: Option<&EngineError>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
         let queue = queues.get_mut(key)?;
         if let Some(error) = failed {

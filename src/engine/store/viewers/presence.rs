@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use redis::{Cmd, Value, cmd};
 
-use super::feeds::Feeds;
 use crate::domain::FeedId;
 use crate::engine::presence::{Count, NODE_LEASE_MS, Presence};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::feed::lists::Feeds;
 
 /// Feeds told or asked about in one trip.
 const FEEDS: usize = 256;
@@ -36,13 +36,13 @@ impl Feeds {
                     }
                 }
             }
-            let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
+            let replies = self.runner.backend.commands(&asks, self.runner.part_timeout()).await;
             missed = missed.or(replies.into_iter().find_map(Result::err));
         }
         // Last: a count that is there without its node is nobody's, and may be taken out before.
         let key = self.runner.keys.node(node);
         let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
-        let before = self.runner.place.command(&key, &lease, self.runner.part_patience()).await?;
+        let before = self.runner.backend.command(&key, &lease, self.runner.part_timeout()).await?;
         match missed {
             Some(fault) => Err(fault),
             None => Ok(before != Value::Nil),
@@ -65,12 +65,12 @@ impl Feeds {
             feeds.iter().flat_map(|feed| [keys.watching(feed), keys.overlays(feed)]).collect();
         let asks: Vec<(u16, Cmd)> =
             hashes.iter().map(|key| (slot_of_key(key), asking("HGETALL", &[key]))).collect();
-        let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
+        let replies = self.runner.backend.commands(&asks, self.runner.part_timeout()).await;
         let mut counts: Vec<HashMap<String, u64>> = Vec::with_capacity(hashes.len());
         for reply in replies {
             match reply {
                 Ok(reply) => {
-                    counts.push(redis::from_redis_value(reply).map_err(|_| Garbled("counts of watchers"))?);
+                    counts.push(redis::from_redis_value(reply).map_err(|_| Corrupt("counts of watchers"))?);
                 }
                 Err(fault) if feeds.len() == 1 => return Err(fault),
                 // Asked together, a shard that is away hides its own feeds' counts only.
@@ -86,7 +86,7 @@ impl Feeds {
         }
         if !gone.is_empty() {
             // Whoever asks next meets them again.
-            let _ = self.runner.place.commands(&gone, self.runner.part_patience()).await;
+            let _ = self.runner.backend.commands(&gone, self.runner.part_timeout()).await;
         }
         let here = |counts: &HashMap<String, u64>| -> (u64, u64) {
             let here = counts.iter().filter(|(node, count)| alive.contains(*node) && **count > 0);
@@ -109,13 +109,13 @@ impl Feeds {
             leases.arg(self.runner.keys.node(node));
         }
         let slot = slot_of_key(&self.runner.keys.node(first));
-        let reply = self.runner.place.commands(&[(slot, leases)], self.runner.part_patience()).await;
+        let reply = self.runner.backend.commands(&[(slot, leases)], self.runner.part_timeout()).await;
         let Some(Ok(reply)) = reply.into_iter().next() else {
             // The shard that knows who lives is away, which is no reason to hide the feeds of others.
             return Ok(nodes.into_iter().collect());
         };
         let leases: Vec<Option<String>> =
-            redis::from_redis_value(reply).map_err(|_| Garbled("leases of nodes"))?;
+            redis::from_redis_value(reply).map_err(|_| Corrupt("leases of nodes"))?;
         Ok(nodes.into_iter().zip(leases).filter(|(_, lease)| lease.is_some()).map(|(node, _)| node).collect())
     }
 }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::blocks::BlockBook;
-use super::writer::{FeedWriter, Preconditions};
 use crate::domain::json::push_string;
 use crate::domain::review::ReviewNote;
 use crate::domain::{Answer, Decision, FeedId, Gift, GiftId, Millis, Reviewing};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts::{self, Call};
-use crate::engine::protocol::wire::{self, Garbled};
+use crate::engine::protocol::wire::{self, Corrupt};
+use crate::engine::store::review::blocks::BlockBook;
+use crate::engine::store::writer::{FeedWriter, Preconditions};
 
 /// What was done with a gift in review.
-pub(super) struct Done {
+pub(crate) struct Done {
     /// What is remembered of its id.
     pub known: Option<crate::domain::answer::Remembered>,
     /// Whether it was done by this call.
@@ -35,14 +35,14 @@ impl Done {
 }
 
 /// What `reviews` holds of a gift, without its first line.
-pub(super) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
+pub(crate) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
     let (note, record) = text.split_once('\n')?;
     Some((note.parse().ok()?, WaitingGift::read(record)?.gift.into_owned()))
 }
 
 /// What becomes of a gift in review.
 #[derive(Clone, Copy)]
-pub(super) enum Verdict<'a> {
+pub(crate) enum Verdict<'a> {
     /// What the policy says, if its time has come.
     Time,
     Host(Decision),
@@ -51,7 +51,7 @@ pub(super) enum Verdict<'a> {
 }
 
 /// Decisions, by hosts and by time.
-pub(super) struct Reviews {
+pub(crate) struct Reviews {
     pub writer: Arc<FeedWriter>,
     pub blocks: Arc<BlockBook>,
 }
@@ -72,7 +72,7 @@ impl Reviews {
         let (done, by_this) = match held {
             Some(held) => {
                 let record = held.split_once('\n').and_then(|(_, text)| read(text));
-                let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
+                let (_, gift) = record.ok_or(Corrupt("a gift in review"))?;
                 let done = self.decide(feed, &gift, Verdict::Host(wish), now).await?;
                 (done.known, done.now)
             }
@@ -103,7 +103,7 @@ impl Reviews {
             runner.get(&reviews, redis::cmd("HGET").arg(&reviews).arg(id.as_str())).await?;
         let Some(held) = held else { return Ok(false) };
         let record = held.split_once('\n').and_then(|(_, text)| read(text));
-        let (_, gift) = record.ok_or(Garbled("a gift in review"))?;
+        let (_, gift) = record.ok_or(Corrupt("a gift in review"))?;
         Ok(self.decide(feed, &gift, Verdict::TakeBack(reason), now).await?.now)
     }
 

@@ -6,8 +6,8 @@ use crate::engine::{DeadDue, DueDone, DueRun, DueTurn, ScheduledPage, StoreResul
 use crate::metrics::labels::Operation;
 
 impl Store {
-    /// Gifts of the feed that wait, in the order in which they will be shown: those after `after`, at
-    /// most `max` (≥ 1).
+    /// Lists the gifts of the feed that wait, in the order in which they will be shown: those after `after`,
+    /// at most `max` (≥ 1).
     pub async fn list_scheduled(
         &self,
         feed: &FeedId,
@@ -28,37 +28,39 @@ impl Store {
         self.measured(Operation::Unschedule, Some(feed), self.parts.queue.unschedule(feed, id, now)).await
     }
 
-    /// Entries of the feed's due queue that were given up, the newest first; at most [`crate::engine::DEAD_KEPT`].
+    /// Lists entries of the feed's due queue that failed after all retries, the newest first, at most
+    /// [`crate::engine::DEAD_KEPT`].
     pub async fn list_dead_due(&self, feed: &FeedId) -> StoreResult<Vec<DeadDue>> {
         self.measured(Operation::Dead, Some(feed), self.parts.queue.dead(feed)).await
     }
 
-    /// Gives turns that are over back, and takes at most `max` feeds whose time has come, those that
-    /// wait longest first. A feed with more due than one step takes goes behind the others.
+    /// Releases leases, and leases at most `max` feeds whose time has come, those that wait longest first. A
+    /// feed with more due than one step takes goes behind the others.
     ///
-    /// While a turn lasts nobody else gets the feed, unless something new comes into its queue; a
-    /// turn that is not given back ends by itself well within a second. That several run one feed does
-    /// no harm: what is due happens once, because every step of [`Store::run_due`] is atomic.
+    /// While a lease lasts, no other caller gets the feed, unless something new comes into its queue. A lease
+    /// that is not released ends by itself well within a second. Two callers that run one feed do no harm:
+    /// every step of [`Store::run_due`] is atomic.
     pub async fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> StoreResult<DueTurn> {
         let reply = self.measured(Operation::ClaimDue, None, self.parts.due.claim(over, max, now)).await?;
         counted::claimed_due(&reply, self.metrics());
         Ok(reply)
     }
 
-    /// Handles what is due in the feed, at most [`crate::engine::DUE_BATCH`] entries, in order of time, then arrival;
-    /// each in one atomic step with its leaving the queue. A gift is taken like one that comes now, and
-    /// the answer to that becomes what is remembered of its id, for a window from now. An entry that
-    /// cannot be handled rests for a while ([`crate::engine::rest_after`]) and holds up nobody; after [`crate::engine::DUE_TRIES`]
-    /// it is dead.
+    /// Handles what is due in the feed, at most [`crate::engine::DUE_BATCH`] entries, by time, then arrival.
+    /// Each entry leaves the queue in the step that handles it. A gift is taken like one that comes now, and
+    /// the answer becomes what is remembered of its id, for a window from now. An entry that cannot be
+    /// handled is retried later ([`crate::engine::rest_after`]) and holds up no other; after
+    /// [`crate::engine::DUE_TRIES`] it is dead.
     pub async fn run_due(&self, feed: &FeedId, now: Millis) -> StoreResult<DueRun> {
         let reply = self.measured(Operation::RunDue, Some(feed), self.parts.queue.run_due(feed, now)).await?;
         counted::handled_due(&reply, feed, self.metrics());
         Ok(reply)
     }
 
-    /// Looks at everything that waits, and puts right what was made while the clock was ahead: it waits for as long as it was to
-    /// wait then, from `now` on, and webhooks are looked at at once. To be run at start and after the clock was set back; once too
-    /// often does no harm. Where the times are the store's own, there is nothing to do. How many entries were put right.
+    /// Repairs what was scheduled while the clock was ahead: it waits as long as it was to wait then, from
+    /// `now` on, and webhooks are looked at once. Call it at start and after the clock was set back; an extra
+    /// call does no harm. Does nothing where times are the store's own. Returns how many entries were
+    /// repaired.
     pub async fn rewind(&self, now: Millis) -> StoreResult<u64> {
         self.measured(Operation::Rewind, None, async {
             let Some(now) = self.parts.runner.clock(Some(now)) else { return Ok(0) };

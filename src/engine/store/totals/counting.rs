@@ -3,9 +3,6 @@
 use std::fmt::Write;
 use std::pin::Pin;
 
-use super::known_rankings::KnownRankings;
-use super::runner::Reply;
-use super::writer::{FeedWriter, Preconditions};
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, MAX_GOALS, Period};
 use crate::domain::tally::{Session, TotalsView};
 use crate::domain::{FeedId, GoalId, Millis, Policy};
@@ -13,7 +10,10 @@ use crate::engine::GoalPut;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::{goal_spec, read_goal, read_leaders, read_periods};
 use crate::engine::protocol::scripts::{self, Call, Script};
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::runner::Reply;
+use crate::engine::store::totals::known_rankings::KnownRankings;
+use crate::engine::store::writer::{FeedWriter, Preconditions};
 
 /// How often a call is made anew because the policy or the calendar was another by then.
 const AGAIN: usize = 8;
@@ -22,7 +22,7 @@ const AGAIN: usize = 8;
 const RANKED_AT_ONCE: u64 = 256;
 
 /// What a look at what a feed counts came to.
-pub(super) struct Ticked {
+pub(crate) struct Ticked {
     /// The store's clock.
     pub now: Millis,
     /// When the feed's due queue has something next.
@@ -62,7 +62,7 @@ impl FeedWriter {
                 attempts -= 1;
                 continue;
             }
-            let left: u64 = texts.first().and_then(|text| text.parse().ok()).ok_or(Garbled("a reply"))?;
+            let left: u64 = texts.first().and_then(|text| text.parse().ok()).ok_or(Corrupt("a reply"))?;
             // Who gave meanwhile need not be ranked.
             let before = *waiting.get_or_insert(left);
             waiting = Some(before.min(left).saturating_sub(RANKED_AT_ONCE));
@@ -162,7 +162,7 @@ impl FeedWriter {
         }
         let mut totals = TotalsView::new();
         for text in &texts[1..] {
-            let periods = read_periods(text).ok_or(Garbled("totals"))?;
+            let periods = read_periods(text).ok_or(Corrupt("totals"))?;
             totals.extend(periods.into_iter().filter_map(|(period, view)| Some((period, view?))));
         }
         Ok(Some(totals))
@@ -187,7 +187,7 @@ impl FeedWriter {
         let [since, leaders, ref user @ ..] = texts.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             return Ok(None);
         };
-        const WHAT: Garbled = Garbled("a ranking");
+        const WHAT: Corrupt = Corrupt("a ranking");
         let number = |text: &str| text.parse::<u64>().map_err(|_| WHAT);
         let user = match user {
             [rank, score] => Some((number(rank)?, number(score)?)),
@@ -207,7 +207,7 @@ impl FeedWriter {
             call.arg("session", &id).bounded();
         };
         let reply = self.turn(&scripts::TOTALS_SESSION, feed, Some(now), own).await?;
-        let since = reply.text(1)?.parse().map_err(|_| Garbled("a session"))?;
+        let since = reply.text(1)?.parse().map_err(|_| Corrupt("a session"))?;
         let is_new = reply.text(0)? == "new";
         Ok((Session { id, since: Millis(since) }, is_new))
     }
@@ -233,7 +233,7 @@ impl FeedWriter {
             "changed" => GoalPut::Changed(view()?),
             "full" => GoalPut::TooMany,
             "not_counted" => GoalPut::NotCounted,
-            _ => return Err(Garbled("what became of a goal").into()),
+            _ => return Err(Corrupt("what became of a goal").into()),
         })
     }
 
@@ -272,17 +272,17 @@ fn bounds(policy: &Policy, clock: Millis) -> String {
     bounds
 }
 
-fn goal(text: &str) -> Result<GoalView, Garbled> {
-    read_goal(text).ok_or(Garbled("a goal"))
+fn goal(text: &str) -> Result<GoalView, Corrupt> {
+    read_goal(text).ok_or(Corrupt("a goal"))
 }
 
 /// Of a feed whose policy was another each time that it was to be used.
-pub(super) fn policy_moves() -> Fault {
+pub(crate) fn policy_moves() -> Fault {
     Fault::stay("the feed's policy changes faster than it is read")
 }
 
 /// Whether the script refused because what the caller saw before is another by now.
-pub(super) fn is_again(reply: &Reply) -> bool {
+pub(crate) fn is_again(reply: &Reply) -> bool {
     reply.mark.is_none() && reply.texts.get(1).is_some_and(|text| text == "again")
 }
 

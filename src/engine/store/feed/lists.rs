@@ -6,11 +6,6 @@ use redis::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::batcher::{Batch, Batcher, Submission};
-use super::blocks::BlockBook;
-use super::runner::Runner;
-use super::totals::{is_again, policy_moves};
-use super::writer::{FeedWriter, Preconditions};
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
 use crate::domain::{Drops, FeedId, Gift, Millis, Outcome, Policy, PolicyPatch, Position, RowId};
@@ -19,8 +14,13 @@ use crate::engine::protocol::records::{Announced, WaitingGift};
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::slots::slot_of_tag;
 use crate::engine::protocol::topics::Topics;
-use crate::engine::protocol::wire::{self, Garbled};
+use crate::engine::protocol::wire::{self, Corrupt};
 use crate::engine::redis::subscriber::PATIENCE;
+use crate::engine::store::feed::batcher::{Batch, Batcher, Submission};
+use crate::engine::store::review::blocks::BlockBook;
+use crate::engine::store::runner::Runner;
+use crate::engine::store::totals::counting::{is_again, policy_moves};
+use crate::engine::store::writer::{FeedWriter, Preconditions};
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
 /// Of as many changes of one policy at the same time the last is through by then: one of them is, each time that all of them try.
@@ -30,7 +30,7 @@ const CHANGES_AT_ONCE: usize = 100;
 const HEADS: usize = 512;
 
 /// See the module.
-pub(super) struct Feeds {
+pub(crate) struct Feeds {
     pub runner: Arc<Runner>,
     pub writer: Arc<FeedWriter>,
     topics: Arc<Topics>,
@@ -63,7 +63,7 @@ impl Feeds {
     async fn publish_batches(self: Arc<Self>, feed: FeedId, mut group: Vec<Submission<Gift, Outcome>>) {
         loop {
             let batch = Batch::of(group);
-            let result = self.publish_all(&feed, &batch.items, batch.now).await.map_err(Into::into);
+            let result = self.publish_batch(&feed, &batch.items, batch.now).await.map_err(Into::into);
             match self.gifts.next(&feed, batch.answer(result).as_ref()) {
                 Some(next) => group = next,
                 None => return,
@@ -73,7 +73,7 @@ impl Feeds {
 
     /// A feed must be registered before a gift joins its due queue. Whether one does is known for certain
     /// only in the script, which refuses when it has to.
-    async fn publish_all(
+    async fn publish_batch(
         &self,
         feed: &FeedId,
         gifts: &[Gift],
@@ -193,8 +193,8 @@ impl Feeds {
         let (mark, now) = reply.mark()?.clone();
         let policy = self.runner.with_overrides(reply.text(0)?)?;
         let controls = wire::controls(reply.text(1)?)?;
-        let count: usize = reply.text(2)?.parse().map_err(|_| Garbled("a count of rows"))?;
-        let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Garbled("a list"))?;
+        let count: usize = reply.text(2)?.parse().map_err(|_| Corrupt("a count of rows"))?;
+        let (rows, shown) = reply.texts[3..].split_at_checked(count).ok_or(Corrupt("a list"))?;
         let rows: Result<Vec<_>, _> = rows.iter().map(|text| wire::read_row(text)).collect();
         let (mut drops, mut totals, mut goals) = (Drops::new(), TotalsView::new(), Goals::new());
         for text in shown {
@@ -235,7 +235,7 @@ impl Feeds {
                 (slot_of_tag(feed.as_str()), command)
             });
             let asks: Vec<_> = asks.collect();
-            let replies = self.runner.place.commands(&asks, self.runner.part_patience()).await;
+            let replies = self.runner.backend.commands(&asks, self.runner.part_timeout()).await;
             heads.extend(replies.into_iter().map(|reply| Ok(read_head(reply?)?)));
         }
         heads
@@ -251,7 +251,7 @@ impl Feeds {
         let channel = self.runner.keys.live(feed);
         let (reply, answer) = oneshot::channel();
         if self.topics.want_feed(feed, &channel, reply) {
-            self.runner.place.listen(slot_of_tag(feed.as_str()), &channel)?;
+            self.runner.backend.listen(slot_of_tag(feed.as_str()), &channel)?;
         }
         match timeout(PATIENCE, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),
@@ -261,11 +261,11 @@ impl Feeds {
 }
 
 /// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.
-pub(super) async fn in_turn<A>(
+pub(crate) async fn in_turn<A>(
     runner: &Runner,
     answer: oneshot::Receiver<Result<Vec<A>, EngineError>>,
 ) -> Result<Vec<A>, EngineError> {
-    match timeout(runner.patience(), answer).await {
+    match timeout(runner.batch_timeout(), answer).await {
         Ok(answer) => answer.unwrap_or_else(|_| Err(EngineError::Unavailable(CLOSED.into()))),
         Err(_) => Err(EngineError::Unavailable(
             "Redis is slow, and too many gifts or claims of one feed wait for it".into(),
@@ -273,8 +273,8 @@ pub(super) async fn in_turn<A>(
     }
 }
 
-fn read_head(value: Value) -> Result<Head, Garbled> {
-    let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| Garbled("a head"))?;
+fn read_head(value: Value) -> Result<Head, Corrupt> {
+    let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| Corrupt("a head"))?;
     match texts.first().and_then(Option::as_deref) {
         None => Ok(Head { at: Position::start(), tag: 0 }),
         Some(text) => {

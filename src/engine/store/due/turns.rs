@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
-use super::runner::{Runner, needed, number};
 use crate::domain::{FeedId, Millis};
 use crate::engine::Wakes;
 use crate::engine::protocol::faults::Fault;
@@ -18,12 +17,13 @@ use crate::engine::protocol::scripts;
 use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::topics::Topics;
+use crate::engine::store::runner::{Runner, needed, number};
 
 /// Members of a part that are moved in one trip.
 const MOVED: usize = 256;
 
 /// One of the two indexes.
-pub(super) struct TurnIndex {
+pub(crate) struct TurnIndex {
     pub runner: Arc<Runner>,
     what: Shared,
     topics: Arc<Topics>,
@@ -37,17 +37,17 @@ pub(super) struct TurnIndex {
 
 /// What identifies a member of an index.
 #[derive(Clone, Copy)]
-pub(super) struct Member<'a> {
+pub(crate) struct Member<'a> {
     pub feed: &'a FeedId,
     /// As the index has it.
     pub name: &'a str,
 }
 
 /// Where the walk through an index is: which of its parts, and the cursor in it.
-pub(super) type PagePlace = (usize, u64);
+pub(crate) type PagePlace = (usize, u64);
 
 /// A turn that is given back.
-pub(super) struct Over {
+pub(crate) struct Over {
     pub feed: FeedId,
     pub member: String,
     /// As [`Taken`] had it.
@@ -57,7 +57,7 @@ pub(super) struct Over {
 }
 
 /// A turn that was taken.
-pub(super) struct Taken<T> {
+pub(crate) struct Taken<T> {
     pub member: T,
     /// Gives it back.
     pub token: String,
@@ -73,7 +73,7 @@ struct Return<'a> {
 }
 
 /// What a look into the index found.
-pub(super) struct Turns<T> {
+pub(crate) struct Turns<T> {
     pub taken: Vec<Taken<T>>,
     /// In how many milliseconds the next turn comes.
     pub next_in_ms: Option<u64>,
@@ -82,7 +82,7 @@ pub(super) struct Turns<T> {
 }
 
 /// How turns are taken.
-pub(super) struct Claim<T> {
+pub(crate) struct Claim<T> {
     /// Turns at most.
     pub max: usize,
     /// How long they last.
@@ -93,7 +93,7 @@ pub(super) struct Claim<T> {
 }
 
 impl TurnIndex {
-    pub(super) fn new(
+    pub(crate) fn new(
         runner: Arc<Runner>,
         what: Shared,
         topics: Arc<Topics>,
@@ -106,7 +106,7 @@ impl TurnIndex {
     }
 
     /// Listens to the channels of all parts that there are now. Those of parts that were stay: there are few.
-    pub(super) fn listen(&self) {
+    pub(crate) fn listen(&self) {
         let mut listened = self.listened.lock().unwrap_or_else(PoisonError::into_inner);
         for part in self.runner.parts(self.what) {
             if !listened.insert(part) {
@@ -116,18 +116,18 @@ impl TurnIndex {
             let slot = slot_of_key(&channel);
             self.topics.want_wakes(channel.clone(), self.wakes.clone());
             // Without a connection now it is asked for with the next one.
-            let _ = self.runner.place.listen(slot, &channel);
+            let _ = self.runner.backend.listen(slot, &channel);
         }
     }
 
     /// The keys of a part.
-    pub(super) fn keys(&self, part: Part) -> [String; 2] {
+    pub(crate) fn keys(&self, part: Part) -> [String; 2] {
         self.runner.keys.index(self.what, part)
     }
 
     /// Puts a member into the index, to be looked at at `at` or `in_ms` milliseconds from now, whichever is earlier.
     /// Since when it is there.
-    pub(super) async fn register(
+    pub(crate) async fn register(
         &self,
         Member { feed, name }: Member<'_>,
         at: Option<Millis>,
@@ -156,10 +156,10 @@ impl TurnIndex {
     }
 
     /// Gives turns back and takes new ones, from every part its share, and what is left from those that have more.
-    pub(super) async fn claim<T>(&self, over: &[Over], how: Claim<T>) -> Result<Turns<T>, Fault> {
+    pub(crate) async fn claim<T>(&self, over: &[Over], how: Claim<T>) -> Result<Turns<T>, Fault> {
         let own = self.runner.parts(self.what);
         if own.is_empty() {
-            return Err(self.runner.place.why_empty());
+            return Err(self.runner.backend.why_empty());
         }
         let round = self.round.fetch_add(1, Ordering::Relaxed);
         let mut looks: Vec<(Part, Vec<Return<'_>>, usize)> = own
@@ -258,7 +258,7 @@ impl TurnIndex {
 
     /// Moves what does not belong into a part to where it does, but for members whose turn somebody has: they move when
     /// it is given back, or the next time. To move a member twice does no harm.
-    pub(super) async fn move_part<T>(
+    pub(crate) async fn move_part<T>(
         &self,
         part: Part,
         read: fn(&[u8]) -> Option<T>,
@@ -308,7 +308,7 @@ impl TurnIndex {
 
     /// Some hundreds of members, each with when it is to be looked at, and from where to go on; the default is the beginning. One
     /// that comes meanwhile may be left out.
-    pub(super) async fn page<T>(
+    pub(crate) async fn page<T>(
         &self,
         (at, cursor): PagePlace,
         read: fn(&[u8]) -> Option<T>,
@@ -341,7 +341,7 @@ impl TurnIndex {
             );
         }
         let reply: Vec<Vec<u8>> =
-            self.runner.run_within(&call, self.runner.part_patience()).await.map_err(Fault::of_an_index)?;
+            self.runner.run_within(&call, self.runner.part_timeout()).await.map_err(Fault::of_an_index)?;
         let mut turns = Turns {
             taken: Vec::new(),
             next_in_ms: number(reply.first()),
@@ -367,7 +367,7 @@ impl TurnIndex {
 }
 
 /// A new sender of wake-ups.
-pub(super) fn wakes() -> broadcast::Sender<u64> {
+pub(crate) fn wakes() -> broadcast::Sender<u64> {
     Wakes::sender()
 }
 

@@ -11,8 +11,8 @@ use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
 
 impl Store {
-    /// Gifts that wait for a decision, the oldest first. Those about whom time or a block has decided are not among
-    /// them.
+    /// Lists the gifts that wait for a decision, the oldest first, without those that time or a block has
+    /// decided.
     pub async fn list_reviews(&self, feed: &FeedId, now: Millis) -> StoreResult<Vec<InReview>> {
         let reply =
             self.measured(Operation::Reviews, Some(feed), self.parts.queue.in_review(feed, now)).await?;
@@ -20,9 +20,9 @@ impl Store {
         Ok(reply)
     }
 
-    /// Decides about a gift that waits, in one step with its showing. One whose time is over is decided by the
-    /// policy's default first, and one of a blocked user is denied, whatever is asked for. A gift whose own time has
-    /// not come joins the queue of scheduled gifts. Deciding the same again answers the same.
+    /// Decides about a gift that waits, and shows it in the same step. If its time has passed, the policy's
+    /// default decides first; a gift of a blocked user is denied, whatever is asked for. A gift whose own
+    /// time is in the future joins the queue of scheduled gifts. A repeat answers the same.
     pub async fn decide_review(
         &self,
         feed: &FeedId,

@@ -1,15 +1,15 @@
 //! Taking back, and telling overlays what to do (`lua/feed/control.lua`, `feed_retract_user`,
 //! `feed_retract_gift`).
 
-use super::feeds::Feeds;
-use super::runner::Reply;
-use super::writer::Preconditions;
 use crate::domain::json::push_string;
 use crate::domain::moderate::{GiftRefunded, TakingBack, user_prefix};
 use crate::domain::{Control, FeedId, GiftId, Millis, Position, RowId};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::feed::lists::Feeds;
+use crate::engine::store::runner::Reply;
+use crate::engine::store::writer::Preconditions;
 
 impl Feeds {
     pub async fn control(
@@ -35,7 +35,7 @@ impl Feeds {
             call
         };
         let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
-        Ok(reply.text(0)?.parse().map_err(|_| Garbled("a count of rows"))?)
+        Ok(reply.text(0)?.parse().map_err(|_| Corrupt("a count of rows"))?)
     }
 
     /// Takes a gift back, or refunds a part of it; one that waits for a host is [`GiftRefunded::Waits`] for both.
@@ -61,7 +61,7 @@ impl Feeds {
 }
 
 /// What a script gets that takes something back, or refunds a part of it.
-pub(super) fn taking_back_args<'a>(call: &'a mut Call, what: &TakingBack) -> &'a mut Call {
+pub(crate) fn taking_back_args<'a>(call: &'a mut Call, what: &TakingBack) -> &'a mut Call {
     let mut reason = String::new();
     what.reason.iter().for_each(|text| push_string(&mut reason, text));
     if what.refunded.is_some() {
@@ -72,12 +72,12 @@ pub(super) fn taking_back_args<'a>(call: &'a mut Call, what: &TakingBack) -> &'a
 }
 
 /// What `lua/feed/reversal.lua` answers, and the scripts that call it.
-pub(super) fn read_reversal(reply: &Reply) -> Result<GiftRefunded, Fault> {
-    let amount = || -> Result<u64, Fault> { Ok(reply.text(1)?.parse().map_err(|_| Garbled("an amount"))?) };
+pub(crate) fn read_reversal(reply: &Reply) -> Result<GiftRefunded, Fault> {
+    let amount = || -> Result<u64, Fault> { Ok(reply.text(1)?.parse().map_err(|_| Corrupt("an amount"))?) };
     Ok(match reply.text(0)? {
         code @ ("1" | "f") => {
             let row = Some(reply.text(2)?).filter(|row| *row != "-");
-            let row = row.map(str::parse).transpose().map_err(|_| Garbled("a row's id"))?;
+            let row = row.map(str::parse).transpose().map_err(|_| Corrupt("a row's id"))?;
             GiftRefunded::Done { whole: code == "1", refunded: amount()?, row }
         }
         "v" => GiftRefunded::Waits,

@@ -16,7 +16,7 @@ const MEASURES: usize = 16;
 
 /// A ranking of each of these runs by each of these measures, both with blanks between.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownRankings {
+pub(crate) struct KnownRankings {
     pub runs: String,
     pub measures: String,
 }
@@ -40,7 +40,7 @@ fn joined(before: &str, new: String, most: usize) -> String {
 
 /// What scripts asked for. A hint: scripts know, and say so.
 #[derive(Default)]
-pub(super) struct KnownRankingsOfFeeds(Mutex<HashMap<FeedId, KnownRankings>>);
+pub(crate) struct KnownRankingsOfFeeds(Mutex<HashMap<FeedId, KnownRankings>>);
 
 impl KnownRankingsOfFeeds {
     /// Those of a feed.

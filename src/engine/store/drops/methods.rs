@@ -2,7 +2,7 @@
 //!
 //! - Always free + held + sold = total, and each is ≥ 0.
 //! - A hold holds while `now` is before its end. Every call that looks at stock or holds first ends those
-//!   whose time has passed, so its answer does not depend on anybody having been in time; what nobody looks
+//!   whose time has passed, so its answer does not depend on a timer; a hold of a drop that is not looked
 //!   at ends by [`Store::tick_drop`]. The one who removes a hold – by confirming, cancelling or time – is the
 //!   only one, and gives its units on exactly once.
 //! - What watchers see is part of the feed ([`crate::domain::Op::Drop`], [`Snapshot::drops`](crate::engine::Snapshot::drops)) and
@@ -35,8 +35,8 @@ impl Store {
         Ok(reply)
     }
 
-    /// Does everything that is due of a drop at `now`: ends holds, tells watchers. Says how it stands, or
-    /// none when there is none. This is how a drop is read, too.
+    /// Does everything that is due of a drop at `now`: ends holds and publishes its state. Returns the drop,
+    /// or `None` if there is no such drop. This is also how a drop is read.
     pub async fn tick_drop(
         &self,
         feed: &FeedId,
@@ -52,7 +52,7 @@ impl Store {
         Ok(reply)
     }
 
-    /// Every drop of a feed as it stands, by name.
+    /// Lists the drops of a feed, by name.
     pub async fn list_drops(&self, feed: &FeedId, now: Millis) -> StoreResult<Vec<DropView>> {
         let reply = self.measured(Operation::Drops, Some(feed), self.parts.stock.all(feed, now)).await?;
         counted::listed_drops(&reply, feed, self.metrics());

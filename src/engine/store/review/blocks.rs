@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::runner::Runner;
 use crate::domain::block::BLOCKS_MAX;
 use crate::domain::json::push_string;
 use crate::domain::{Block, BlockScope, Blocked, FeedId, Gift, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::runner::Runner;
 
 /// How long blocks are remembered: they hold on every node within a second.
 const FRESH: Duration = Duration::from_millis(400);
@@ -24,7 +24,7 @@ const SCOPES: usize = 4_096;
 type Blocks = Arc<HashMap<String, Block>>;
 
 /// See the module.
-pub(super) struct BlockBook {
+pub(crate) struct BlockBook {
     runner: Arc<Runner>,
     lately: Mutex<HashMap<BlockScope, (Instant, Blocks)>>,
 }
@@ -65,7 +65,7 @@ impl BlockBook {
             "new" => Ok(Blocked::New),
             "again" => Ok(Blocked::Replaced),
             "full" => Ok(Blocked::Full),
-            _ => Err(Garbled("a reply").into()),
+            _ => Err(Corrupt("a reply").into()),
         }
     }
 
@@ -122,13 +122,13 @@ impl BlockBook {
         // Feeds of other shards wait for those of all feeds no longer than a moment.
         let within = match scope {
             BlockScope::Feed(_) => self.runner.options.call_timeout,
-            BlockScope::All => self.runner.part_patience(),
+            BlockScope::All => self.runner.part_timeout(),
         };
-        let found = self.runner.place.command(&key, redis::cmd("MGET").arg(&key), within).await?;
-        let texts: Vec<Option<String>> = redis::from_redis_value(found).map_err(|_| Garbled("blocks"))?;
+        let found = self.runner.backend.command(&key, redis::cmd("MGET").arg(&key), within).await?;
+        let texts: Vec<Option<String>> = redis::from_redis_value(found).map_err(|_| Corrupt("blocks"))?;
         let text = texts.into_iter().next().flatten().unwrap_or_default();
         let blocks: Option<HashMap<String, Block>> = text.lines().map(read_line).collect();
-        let blocks = Arc::new(blocks.ok_or(Garbled("blocks"))?);
+        let blocks = Arc::new(blocks.ok_or(Corrupt("blocks"))?);
         self.keep(scope, blocks.clone());
         Ok(blocks)
     }

@@ -5,11 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::batcher::{Batch, Batcher, Submission};
-use super::feeds::in_turn;
-use super::moderation::{read_reversal, taking_back_args};
-use super::runner::{Reply, Runner};
-use super::writer::{FeedWriter, Preconditions};
 use crate::domain::claim::user_digest;
 use crate::domain::drop::MAX_DROPS;
 use crate::domain::moderate::{GiftRefunded, TakingBack};
@@ -22,13 +17,18 @@ use crate::engine::EngineError;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
 use crate::engine::protocol::scripts::{self, Call, Script};
-use crate::engine::protocol::wire::{self, Garbled};
+use crate::engine::protocol::wire::{self, Corrupt};
+use crate::engine::store::feed::batcher::{Batch, Batcher, Submission};
+use crate::engine::store::feed::lists::in_turn;
+use crate::engine::store::feed::moderation::{read_reversal, taking_back_args};
+use crate::engine::store::runner::{Reply, Runner};
+use crate::engine::store::writer::{FeedWriter, Preconditions};
 
 /// Holds of one user in one answer.
 const HOLDS: usize = 1000;
 
 /// What was done of a drop.
-pub(super) struct Ticked {
+pub(crate) struct Ticked {
     /// The store's clock.
     pub now: Millis,
     /// When the feed's due queue has something next.
@@ -38,7 +38,7 @@ pub(super) struct Ticked {
 }
 
 /// See the module.
-pub(super) struct DropStock {
+pub(crate) struct DropStock {
     writer: Arc<FeedWriter>,
     claims: Batcher<(FeedId, DropId), Claim, Claimed>,
 }
@@ -88,7 +88,7 @@ impl DropStock {
                 }
             }
         };
-        tokio::time::timeout(self.runner().patience(), runs).await.unwrap_or_else(|_| {
+        tokio::time::timeout(self.runner().batch_timeout(), runs).await.unwrap_or_else(|_| {
             Err(Fault::stay("very many holds have expired, and ending them takes a while"))
         })
     }
@@ -115,9 +115,9 @@ impl DropStock {
         Ok(match reply.text(0)? {
             "n" => Defined::New(wire::view(reply.text(1)?)?),
             "c" => Defined::Changed(wire::view(reply.text(1)?)?),
-            "b" => Defined::BelowTaken(reply.text(1)?.parse().map_err(|_| Garbled("a count"))?),
+            "b" => Defined::BelowTaken(reply.text(1)?.parse().map_err(|_| Corrupt("a count"))?),
             "f" => Defined::Full,
-            _ => return Err(Garbled("what became of a definition").into()),
+            _ => return Err(Corrupt("what became of a definition").into()),
         })
     }
 
@@ -138,9 +138,9 @@ impl DropStock {
         let mut views = Vec::with_capacity(kept.len());
         for ((name, text), strikes) in kept.iter().zip(clocks) {
             if strikes.is_none_or(|at| at > now.0 as f64) {
-                views.push(read_drop_at_rest(name, text).ok_or(Garbled("a drop"))?);
+                views.push(read_drop_at_rest(name, text).ok_or(Corrupt("a drop"))?);
             } else {
-                let name = name.parse().map_err(|_| Garbled("a drop's name"))?;
+                let name = name.parse().map_err(|_| Corrupt("a drop's name"))?;
                 views.extend(self.tick(feed, &name, now).await?.view);
             }
         }
@@ -162,7 +162,7 @@ impl DropStock {
             tokio::spawn(self.clone().claim_batches(key, group));
         }
         let mut answers = in_turn(self.runner(), answer).await?;
-        Ok(answers.pop().ok_or(Garbled("an answer to a claim"))?)
+        Ok(answers.pop().ok_or(Corrupt("an answer to a claim"))?)
     }
 
     /// Runs one batch of claims, and what was submitted meanwhile, until nothing waits.
@@ -259,7 +259,7 @@ impl DropStock {
         let texts = &reply.texts[usize::from(reply.mark.is_none()).min(reply.texts.len())..];
         let [state, text] = texts else { return Ok(None) };
         let state =
-            serde_json::from_value(state.as_str().into()).map_err(|_| Garbled("what became of a claim"))?;
+            serde_json::from_value(state.as_str().into()).map_err(|_| Corrupt("what became of a claim"))?;
         Ok(Some(read_story(text, claim.clone(), state)?))
     }
 
@@ -305,9 +305,9 @@ fn claim_args(claim: &Claim) -> [(&'static str, String); 8] {
     ]
 }
 
-fn split(text: &str) -> Result<(char, &str), Garbled> {
+fn split(text: &str) -> Result<(char, &str), Corrupt> {
     let mut rest = text.chars();
-    let kind = rest.next().ok_or(Garbled("an answer about a drop"))?;
+    let kind = rest.next().ok_or(Corrupt("an answer about a drop"))?;
     Ok((kind, rest.as_str()))
 }
 
@@ -322,15 +322,15 @@ struct Filled {
 }
 
 impl Filled {
-    fn first(self) -> Result<ClaimAnswer, Garbled> {
+    fn first(self) -> Result<ClaimAnswer, Corrupt> {
         match self.expires {
             Some(at) => Ok(self.answer(ClaimOutcome::Held(at))),
             None => self.sold(),
         }
     }
 
-    fn sold(mut self) -> Result<ClaimAnswer, Garbled> {
-        let sale = self.sale.take().ok_or(Garbled("a sale"))?;
+    fn sold(mut self) -> Result<ClaimAnswer, Corrupt> {
+        let sale = self.sale.take().ok_or(Corrupt("a sale"))?;
         Ok(self.answer(ClaimOutcome::Sold(sale)))
     }
 
@@ -340,7 +340,7 @@ impl Filled {
 }
 
 /// What `claims` has of a claim that is looked up.
-fn read_story(text: &str, claim: HoldId, state: ClaimState) -> Result<ClaimStory, Garbled> {
+fn read_story(text: &str, claim: HoldId, state: ClaimState) -> Result<ClaimStory, Corrupt> {
     let it = stored_claim(text)?;
     let (user, at, expires_at) = (it.user.to_owned(), Millis(it.made_at), it.expires_at.map(Millis));
     let refunded = it.sale.as_ref().and_then(|sale| sale.refunded).unwrap_or(0);
@@ -349,12 +349,12 @@ fn read_story(text: &str, claim: HoldId, state: ClaimState) -> Result<ClaimStory
     Ok(ClaimStory { state, answer, user, at, expires_at, refunded })
 }
 
-fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Garbled> {
+fn read_claim(text: &str, claim: HoldId) -> Result<Filled, Corrupt> {
     Ok(filled(stored_claim(text)?, claim))
 }
 
-fn stored_claim(text: &str) -> Result<StoredClaim<'_>, Garbled> {
-    serde_json::from_str(text).map_err(|_| Garbled("a claim"))
+fn stored_claim(text: &str) -> Result<StoredClaim<'_>, Corrupt> {
+    serde_json::from_str(text).map_err(|_| Corrupt("a claim"))
 }
 
 fn filled(it: StoredClaim<'_>, claim: HoldId) -> Filled {
@@ -364,10 +364,10 @@ fn filled(it: StoredClaim<'_>, claim: HoldId) -> Filled {
 }
 
 /// What `feed_drop_claim` says to one claim.
-fn claimed(text: &str, drop: &DropId, claim: &Claim) -> Result<Claimed, Garbled> {
+fn claimed(text: &str, drop: &DropId, claim: &Claim) -> Result<Claimed, Corrupt> {
     let (kind, rest) = split(text)?;
     let own = || HoldId { drop: drop.clone(), claim: claim.id.clone() };
-    let number = || rest.parse::<u64>().map_err(|_| Garbled("a number about a claim"));
+    let number = || rest.parse::<u64>().map_err(|_| Corrupt("a number about a claim"));
     let refused = match kind {
         'n' => return Ok(Claimed::New(read_claim(rest, own())?.first()?)),
         'a' => {
@@ -379,24 +379,24 @@ fn claimed(text: &str, drop: &DropId, claim: &Claim) -> Result<Claimed, Garbled>
         }
         'u' => ClaimRefused::UnknownDrop,
         'p' => ClaimRefused::AbovePerUser(number()?),
-        'o' => ClaimRefused::NotOpen(rest.parse::<Phase>().map_err(|()| Garbled("a phase"))?),
+        'o' => ClaimRefused::NotOpen(rest.parse::<Phase>().map_err(|()| Corrupt("a phase"))?),
         'c' => ClaimRefused::AlreadyClaimed(match rest.split_once('\n') {
             Some((id, text)) => {
-                let claim = id.parse().map_err(|_| Garbled("a claim's id"))?;
+                let claim = id.parse().map_err(|_| Corrupt("a claim's id"))?;
                 Some(read_claim(text, HoldId { drop: drop.clone(), claim })?.first()?)
             }
             None => None,
         }),
         's' => ClaimRefused::SoldOut(number()?),
         'h' => ClaimRefused::TooManyHolds(number()?),
-        _ => return Err(Garbled("an answer to a claim")),
+        _ => return Err(Corrupt("an answer to a claim")),
     };
     Ok(Claimed::Refused(refused))
 }
 
 /// A member of `unpaid`.
-fn read_hold(text: &str) -> Result<Hold, Garbled> {
-    const WHAT: Garbled = Garbled("a hold");
+fn read_hold(text: &str) -> Result<Hold, Corrupt> {
+    const WHAT: Corrupt = Corrupt("a hold");
     let [_, expires, hold, count] = text.split(' ').collect::<Vec<_>>()[..] else { return Err(WHAT) };
     Ok(Hold {
         hold: hold.parse().map_err(|_| WHAT)?,

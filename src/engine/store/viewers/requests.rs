@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::runner::Runner;
 use crate::domain::Millis;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::runner::Runner;
 use crate::engine::{REQUEST_KEPT_MS, RequestUse};
 
 /// Runs the script that records requests.
-pub(super) struct Requests {
+pub(crate) struct Requests {
     pub runner: Arc<Runner>,
 }
 
@@ -40,17 +40,17 @@ impl Requests {
                 (_, Err(fault)) => Err(fault),
             });
         }
-        found.unwrap_or_else(|| Err(Garbled("a request's keys").into()))
+        found.unwrap_or_else(|| Err(Corrupt("a request's keys").into()))
     }
 
     async fn record(&self, key: String, target: &str, now: Millis) -> Result<RequestUse, Fault> {
         let mut call = self.runner.timed(&scripts::REQUEST_CLAIM, Some(now));
         call.key("request", key).arg("target", target).arg("kept_for", REQUEST_KEPT_MS);
-        let reply: String = self.runner.run_within(&call, self.runner.part_patience()).await?;
+        let reply: String = self.runner.run_within(&call, self.runner.part_timeout()).await?;
         match &*reply {
             "first" => Ok(RequestUse::First),
             "elsewhere" => Ok(RequestUse::Elsewhere),
-            age => Ok(RequestUse::Again(age.parse().map_err(|_| Garbled("a reply"))?)),
+            age => Ok(RequestUse::Again(age.parse().map_err(|_| Corrupt("a reply"))?)),
         }
     }
 }

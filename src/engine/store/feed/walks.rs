@@ -9,14 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::feeds::Feeds;
-use super::place::Shards;
-use super::runner::Runner;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Walk;
 use crate::engine::protocol::faults::{Fault, FaultKind};
 use crate::engine::protocol::scripts;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::backend::Shards;
+use crate::engine::store::feed::lists::Feeds;
+use crate::engine::store::runner::Runner;
 
 /// How long a node has the turn after each step.
 const LEASE_MS: u64 = 15_000;
@@ -28,44 +28,44 @@ const REST_MS: u64 = 1_500;
 const KEYS: u32 = 512;
 
 /// See the module.
-pub(super) struct Walks {
+pub(crate) struct Walks {
     pub runner: Arc<Runner>,
     pub feeds: Arc<Feeds>,
 }
 
 /// How far a walk is in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Backend {
     /// At this cursor of this process.
     At(u64, String),
     /// It is through.
     Done,
 }
 
-impl Place {
-    fn read(word: &str) -> Option<Place> {
+impl Backend {
+    fn read(word: &str) -> Option<Backend> {
         if word == "." {
-            return Some(Place::Done);
+            return Some(Backend::Done);
         }
         let (cursor, process) = word.split_once('@')?;
-        Some(Place::At(cursor.parse().ok()?, process.to_owned()))
+        Some(Backend::At(cursor.parse().ok()?, process.to_owned()))
     }
 
     fn word(&self) -> String {
         match self {
-            Place::At(cursor, process) => format!("{cursor}@{process}"),
-            Place::Done => ".".to_owned(),
+            Backend::At(cursor, process) => format!("{cursor}@{process}"),
+            Backend::Done => ".".to_owned(),
         }
     }
 }
 
 /// The places of a walk, as they are stored behind its begin: `LAYOUT`, and a word for each shard.
-fn places(text: &str, layout: &str, shards: usize) -> Vec<Place> {
+fn places(text: &str, layout: &str, shards: usize) -> Vec<Backend> {
     let mut words = text.split(' ');
-    let known: Option<Vec<Place>> =
-        (words.next() == Some(layout)).then(|| words.map(Place::read).collect()).flatten();
+    let known: Option<Vec<Backend>> =
+        (words.next() == Some(layout)).then(|| words.map(Backend::read).collect()).flatten();
     // Of another layout, or not begun yet.
-    known.filter(|known| known.len() == shards).unwrap_or_else(|| vec![Place::At(0, String::new()); shards])
+    known.filter(|known| known.len() == shards).unwrap_or_else(|| vec![Backend::At(0, String::new()); shards])
 }
 
 impl Walks {
@@ -89,8 +89,8 @@ impl Walks {
         let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
             return Ok(Walk::default());
         };
-        let places_text = text.split_once(' ').ok_or(Garbled("a walk"))?.1;
-        let shards = self.runner.place.shards();
+        let places_text = text.split_once(' ').ok_or(Corrupt("a walk"))?.1;
+        let shards = self.runner.backend.shards();
         if shards.count() == 0 {
             return Err(Fault::stay("no shard of Redis is known"));
         }
@@ -98,7 +98,7 @@ impl Walks {
         let mut places = places(places_text, &layout, shards.count());
         let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
         for (at, place) in places.iter_mut().enumerate() {
-            if *place == Place::Done {
+            if *place == Backend::Done {
                 continue;
             }
             // A shard that is away is walked through later, and holds up no other.
@@ -111,8 +111,8 @@ impl Walks {
                 Err(fault) => failed = Some(fault),
             }
         }
-        let is_over = places.iter().all(|place| *place == Place::Done);
-        let words: Vec<String> = std::iter::once(layout).chain(places.iter().map(Place::word)).collect();
+        let is_over = places.iter().all(|place| *place == Backend::Done);
+        let words: Vec<String> = std::iter::once(layout).chain(places.iter().map(Backend::word)).collect();
         let after = if is_over { String::new() } else { words.join(" ") };
         self.turn("", (&user, &text, &after), now).await?;
         walk.is_over = is_over;
@@ -128,25 +128,25 @@ impl Walks {
         &self,
         shards: &Shards,
         at: usize,
-        place: &Place,
+        place: &Backend,
         user: &str,
         now: Millis,
-    ) -> Result<(Place, u64, u64), Fault> {
-        let Place::At(cursor, process) = place else { return Ok((Place::Done, 0, 0)) };
+    ) -> Result<(Backend, u64, u64), Fault> {
+        let Backend::At(cursor, process) = place else { return Ok((Backend::Done, 0, 0)) };
         let keys = &self.runner.keys;
         let (pattern, within) = (keys.list_of_any(), self.runner.options.call_timeout);
-        let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Garbled("keys"))?;
+        let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Corrupt("keys"))?;
         let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
         if *cursor != 0 && server != *process {
             // Another process, to which the cursor means nothing: from the start.
-            return Ok((Place::At(0, server), 0, 0));
+            return Ok((Backend::At(0, server), 0, 0));
         }
         let (mut feeds, mut rows) = (0, 0);
         for feed in found.iter().filter_map(|key| keys.feed_of_list(key)) {
             feeds += 1;
             rows += self.take_back(&feed, user, now).await?;
         }
-        let next = if next == 0 { Place::Done } else { Place::At(next, server) };
+        let next = if next == 0 { Backend::Done } else { Backend::At(next, server) };
         Ok((next, feeds, rows))
     }
 
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn places_of_another_layout_or_of_none_begin_anew() {
-        let begin = Place::At(0, String::new());
+        let begin = Backend::At(0, String::new());
         assert_eq!(places("-", "a1", 2), [begin.clone(), begin.clone()]);
-        let known = [Place::Done, Place::At(77, "f00".to_owned())];
+        let known = [Backend::Done, Backend::At(77, "f00".to_owned())];
         let text = format!("a1 {} {}", known[0].word(), known[1].word());
         assert_eq!(places(&text, "a1", 2), known);
         assert_eq!(places(&text, "a2", 2), [begin.clone(), begin.clone()], "slots have other owners");

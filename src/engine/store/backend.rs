@@ -29,7 +29,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 const CHANNELS: usize = 1_024;
 
 /// A Redis, or the store in this process.
-pub(super) enum Place {
+pub(super) enum Backend {
     /// Servers.
     Redis(Arc<Topology>),
     /// This process.
@@ -64,12 +64,12 @@ impl Embedded {
     }
 }
 
-impl Place {
+impl Backend {
     /// Runs a script where its first key is.
     pub async fn script(&self, call: &Call, within: Duration) -> Result<Value, Fault> {
         match self {
-            Place::Redis(net) => net.script(call, within).await,
-            Place::Embedded(local) => {
+            Backend::Redis(net) => net.script(call, within).await,
+            Backend::Embedded(local) => {
                 let (keys, args) = call.words(local.store.life());
                 let reads = call.script.header().data == Some(Use::Reads);
                 let script = ScriptText {
@@ -87,16 +87,16 @@ impl Place {
     /// Runs a command about one key.
     pub async fn command(&self, key: &str, command: &Cmd, within: Duration) -> Result<Value, Fault> {
         match self {
-            Place::Redis(net) => net.command(key, command, within).await,
-            Place::Embedded(local) => local.command(command, within).await,
+            Backend::Redis(net) => net.command(key, command, within).await,
+            Backend::Embedded(local) => local.command(command, within).await,
         }
     }
 
     /// Runs commands that change nothing, each about the slot beside it, all at the same time. Each has an answer of its own.
     pub async fn commands(&self, commands: &[(u16, Cmd)], within: Duration) -> Vec<Result<Value, Fault>> {
         match self {
-            Place::Redis(net) => net.commands(commands, within).await,
-            Place::Embedded(local) => {
+            Backend::Redis(net) => net.commands(commands, within).await,
+            Backend::Embedded(local) => {
                 let all = commands.iter().map(|(_, command)| local.command(command, within));
                 futures_util::future::join_all(all).await
             }
@@ -106,53 +106,53 @@ impl Place {
     /// Room for one more call about keys of this slot, where each shard has a bound of its own.
     pub fn permit(&self, slot: u16) -> Result<Option<OwnedSemaphorePermit>, EngineError> {
         match self {
-            Place::Redis(net) => net.permit(slot).map(Some),
-            Place::Embedded(_) => Ok(None),
+            Backend::Redis(net) => net.permit(slot).map(Some),
+            Backend::Embedded(_) => Ok(None),
         }
     }
 
     /// True where there is more than one shard, or may be.
     pub fn is_cluster(&self) -> bool {
-        matches!(self, Place::Redis(net) if net.is_cluster())
+        matches!(self, Backend::Redis(net) if net.is_cluster())
     }
 
     /// The slot in which what is about all feeds of a shard is kept, of the shard that has `slot`.
     pub fn home(&self, slot: u16) -> u16 {
         match self {
-            Place::Redis(net) => net.home(slot),
-            Place::Embedded(_) => 0,
+            Backend::Redis(net) => net.home(slot),
+            Backend::Embedded(_) => 0,
         }
     }
 
     /// Every shard's home.
     pub fn homes(&self) -> Vec<u16> {
         match self {
-            Place::Redis(net) => net.homes(),
-            Place::Embedded(_) => vec![0],
+            Backend::Redis(net) => net.homes(),
+            Backend::Embedded(_) => vec![0],
         }
     }
 
     /// Whether the shard that has this key answers, as far as is known without asking it.
     pub fn is_up(&self, key: &str) -> bool {
         match self {
-            Place::Redis(net) => net.is_up(key),
-            Place::Embedded(_) => true,
+            Backend::Redis(net) => net.is_up(key),
+            Backend::Embedded(_) => true,
         }
     }
 
     /// Why no shard is known at all.
     pub fn why_empty(&self) -> Fault {
         match self {
-            Place::Redis(net) => net.why_empty(),
-            Place::Embedded(_) => Fault::stay(CLOSED),
+            Backend::Redis(net) => net.why_empty(),
+            Backend::Embedded(_) => Fault::stay(CLOSED),
         }
     }
 
     /// This channel, of this slot, was added to what this process wants to hear. Why it cannot be had now, if it cannot.
     pub fn listen(&self, slot: u16, channel: &str) -> Result<(), Fault> {
         match self {
-            Place::Redis(net) => net.listen(slot),
-            Place::Embedded(local) => {
+            Backend::Redis(net) => net.listen(slot),
+            Backend::Embedded(local) => {
                 local.listen(channel);
                 Ok(())
             }
@@ -162,38 +162,38 @@ impl Place {
     /// Writes something on every shard, and hears from it. Empty while no shard is known.
     pub async fn probe_all(&self) -> Vec<Result<(), Fault>> {
         match self {
-            Place::Redis(net) => net.probe_all().await,
-            Place::Embedded(local) => vec![local.probe().await],
+            Backend::Redis(net) => net.probe_all().await,
+            Backend::Embedded(local) => vec![local.probe().await],
         }
     }
 
-    /// [`Place::probe_all`] on the shard that has this slot.
+    /// [`Backend::probe_all`] on the shard that has this slot.
     pub async fn probe_slot(&self, slot: u16) -> Result<(), Fault> {
         match self {
-            Place::Redis(net) => net.probe_slot(slot).await,
-            Place::Embedded(local) => local.probe().await,
+            Backend::Redis(net) => net.probe_slot(slot).await,
+            Backend::Embedded(local) => local.probe().await,
         }
     }
 
     /// The shards at this moment, for work that goes through all of them.
     pub fn shards(&self) -> Shards {
         match self {
-            Place::Redis(net) => Shards::Redis(net.shards()),
-            Place::Embedded(local) => Shards::Embedded(local.clone()),
+            Backend::Redis(net) => Shards::Redis(net.shards()),
+            Backend::Embedded(local) => Shards::Embedded(local.clone()),
         }
     }
 
     /// The time by which windows run, in milliseconds since 1970, where it is another than the wall's.
     pub fn steady(&self) -> Option<i64> {
         match self {
-            Place::Redis(_) => None,
-            Place::Embedded(local) => Some(local.store.steady()),
+            Backend::Redis(_) => None,
+            Backend::Embedded(local) => Some(local.store.steady()),
         }
     }
 
     /// What somebody should see to, though everything works.
     pub fn warning(&self) -> Option<String> {
-        let Place::Embedded(local) = self else { return None };
+        let Backend::Embedded(local) = self else { return None };
         if let Some(set_by) = local.store.clock_was_set_by(Millis::now().0) {
             return Some(format!(
                 "the clock of this machine was set by {} s: ids and locks go on by a steady one, holds and schedules end by the \
@@ -214,8 +214,8 @@ impl Place {
     /// Finishes what was accepted, and lets it go.
     pub async fn close(&self) {
         match self {
-            Place::Redis(net) => net.close(),
-            Place::Embedded(local) => {
+            Backend::Redis(net) => net.close(),
+            Backend::Embedded(local) => {
                 // A disk that hangs keeps nobody from leaving: what was answered is on it.
                 if timeout(CLOSE, local.store.close()).await.is_err() {
                     tracing::warn!(

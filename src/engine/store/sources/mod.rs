@@ -1,17 +1,19 @@
 //! Sources and refunds, in the feed's slot: whoever has a path has the feed's name, and so the slot.
 
+mod methods;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::runner::Runner;
 use crate::domain::{FeedId, GiftId, Millis, Source, SourceId, SourceNote, SourceTally};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::runner::Runner;
 use crate::engine::{Kept, REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
 /// See the module.
-pub(super) struct Sources {
+pub(crate) struct Sources {
     pub runner: Arc<Runner>,
 }
 
@@ -37,15 +39,15 @@ impl Sources {
         let came: HashMap<String, String> = self.runner.get(&came, redis::cmd("HGETALL").arg(&came)).await?;
         let read = |(name, text): (&String, &String)| {
             let source = text.split_once(' ').and_then(|(_, json)| serde_json::from_str::<Source>(json).ok());
-            let source = source.ok_or(Garbled("a source"))?;
+            let source = source.ok_or(Corrupt("a source"))?;
             let own = came.iter().filter_map(|(field, value)| match field.split_once('/') {
                 Some((whose, what)) if whose == name => Some((what, value.as_str())),
                 _ => None,
             });
-            let id: SourceId = name.parse().map_err(|_| Garbled("a source's name"))?;
+            let id: SourceId = name.parse().map_err(|_| Corrupt("a source's name"))?;
             Ok((id, source, SourceTally::of_fields(own)))
         };
-        let mut all = texts.iter().map(read).collect::<Result<Vec<Kept>, Garbled>>()?;
+        let mut all = texts.iter().map(read).collect::<Result<Vec<Kept>, Corrupt>>()?;
         all.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         Ok(all)
     }
@@ -59,7 +61,7 @@ impl Sources {
     ) -> Result<Swapped, Fault> {
         let was = was.map(|version| version.to_string()).unwrap_or_default();
         let text = to.map(|to| Ok(format!("{} {}", to.version, serde_json::to_string(to)?)));
-        let text = text.transpose().map_err(|_: serde_json::Error| Garbled("a source"))?.unwrap_or_default();
+        let text = text.transpose().map_err(|_: serde_json::Error| Corrupt("a source"))?.unwrap_or_default();
         let [sources, came] = self.runner.keys.sources(feed);
         let mut call = Call::of(&scripts::SOURCE_SWAP);
         call.keys([("sources", sources), ("came", came)]).arg("name", name.as_str()).arg("was", was);
@@ -69,7 +71,7 @@ impl Sources {
             b"done" => Ok(Swapped::Done),
             b"stale" => Ok(Swapped::Stale),
             b"full" => Ok(Swapped::Full),
-            _ => Err(Garbled("a reply").into()),
+            _ => Err(Corrupt("a reply").into()),
         }
     }
 

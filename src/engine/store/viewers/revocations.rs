@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::runner::Runner;
 use crate::domain::Millis;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::tags::random;
-use crate::engine::protocol::wire::Garbled;
+use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::runner::Runner;
 use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 
 /// See the module.
-pub(super) struct Viewers {
+pub(crate) struct Viewers {
     pub runner: Arc<Runner>,
 }
 
@@ -32,7 +32,7 @@ impl Viewers {
         let reply: String = self.runner.run(&call).await?;
         match &*reply {
             "full" => Ok(None),
-            before => Ok(Some(Millis(before.parse().map_err(|_| Garbled("a reply"))?))),
+            before => Ok(Some(Millis(before.parse().map_err(|_| Corrupt("a reply"))?))),
         }
     }
 
@@ -49,15 +49,15 @@ impl Viewers {
         let mut call = self.with_keys(Call::of(&scripts::VIEWERS_REVOKED));
         call.arg("life", &after.life).arg("after", after.seq).arg("at_most", max);
         let texts: Vec<String> = self.runner.run(&call).await?;
-        let [life, seq, revoked @ ..] = &texts[..] else { return Err(Garbled("a reply").into()) };
-        let seq = seq.parse().map_err(|_| Garbled("a reply"))?;
+        let [life, seq, revoked @ ..] = &texts[..] else { return Err(Corrupt("a reply").into()) };
+        let seq = seq.parse().map_err(|_| Corrupt("a reply"))?;
         let read = |pair: &[String]| {
             let [sub, times] = pair else { return None };
             let (before, until) = times.split_once(' ')?;
             let [before, until] = [before, until].map(|ms| ms.parse().ok().map(Millis));
             Some(Revocation { sub: sub.as_str().into(), before: before?, until: until? })
         };
-        let revoked = revoked.chunks(2).map(read).collect::<Option<_>>().ok_or(Garbled("a revocation"))?;
+        let revoked = revoked.chunks(2).map(read).collect::<Option<_>>().ok_or(Corrupt("a revocation"))?;
         Ok(RevokedPage { revoked, at: RevokedAt { life: life.clone(), seq } })
     }
 }

@@ -6,8 +6,6 @@
 //!   the bounds of [`ReportLimits`](crate::engine::ReportLimits). It does not expire with an idle feed.
 //! - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
 
-use std::sync::Arc;
-
 use crate::domain::ledger::LedgerPart;
 use crate::domain::pull::Seek;
 use crate::domain::signature::SigningKey;
@@ -19,13 +17,14 @@ use crate::domain::{
 use crate::engine::store::Store;
 use crate::engine::{JobDone, JobTurn, Save, StoreResult, Swapped, Want, Work};
 use crate::metrics::labels::Operation;
+use std::sync::Arc;
 
 impl Store {
-    /// Hands entries to a claimer; none when the group would be one reader too many. Makes the group when
-    /// there is none, with at most `ledger_max` entries to read.
+    /// Leases entries to a claimer. Returns `None` if the group would be one reader too many. Makes the group
+    /// if there is none, with at most `ledger_max` entries to read.
     ///
-    /// First those whose lease ran out or that were given back, then those never handed out, all together in
-    /// the ledger's order. An entry that was handed out `max_attempts` times becomes a dead letter instead.
+    /// Entries whose lease ran out, those that were given back and new ones come together, in the ledger's
+    /// order. An entry that was leased `max_attempts` times becomes a dead letter instead.
     pub async fn claim_entries(
         &self,
         feed: &FeedId,
@@ -36,8 +35,8 @@ impl Store {
         self.measured(Operation::TakeEntries, Some(feed), self.parts.groups.take(feed, group, ask, now)).await
     }
 
-    /// Acknowledges entries that are pending, also when their lease ran out or moved on. How many were; none
-    /// when there is no such group. Other cursors change nothing.
+    /// Acknowledges entries that are pending, also if their lease ran out or moved on. Returns how many were,
+    /// or `None` if there is no such group. Other cursors change nothing.
     pub async fn ack_entries(
         &self,
         feed: &FeedId,
@@ -53,9 +52,9 @@ impl Store {
         .await
     }
 
-    /// Gives entries that are pending back, for the next claimer, after a pause of 1, 2, 4 … 60 s by attempt; one that was handed out
-    /// `max_attempts` times is a dead letter. Subscriptions of the feed are notified.
-    /// How many were; none when there is no such group.
+    /// Gives pending entries back for the next claimer, after a pause of 1, 2, 4 … 60 s by attempt; one that
+    /// was leased `max_attempts` times is a dead letter. Notifies subscriptions of the feed. Returns how many
+    /// were pending, or `None` if there is no such group.
     pub async fn nack_entries(
         &self,
         feed: &FeedId,
@@ -71,7 +70,8 @@ impl Store {
         .await
     }
 
-    /// Entries of a feed's ledger from `from` on, or from the oldest that is kept; nobody is handed them.
+    /// Reads entries of a feed's ledger from `from` on, or from the oldest that is kept. It leases none of
+    /// them.
     pub async fn read_ledger(
         &self,
         feed: &FeedId,
@@ -94,7 +94,7 @@ impl Store {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.seek(feed, group, to, now)).await
     }
 
-    /// How a group stands; none when there is no such group.
+    /// Reads the state of a group, or `None` if there is no such group.
     pub async fn read_group(
         &self,
         feed: &FeedId,
@@ -134,7 +134,7 @@ impl Store {
         .await
     }
 
-    /// Forgets a group with all it has; false when there is no such group.
+    /// Deletes a group with all it has. Returns false if there is no such group.
     pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> StoreResult<bool> {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.delete_group(feed, group)).await
     }
@@ -144,7 +144,7 @@ impl Store {
         self.measured(Operation::Readers, None, self.parts.groups.readers(feed)).await
     }
 
-    /// A reader's dead letters, the oldest first.
+    /// Lists a reader's dead letters, the oldest first, without the first `skip`, at most `max`.
     pub async fn list_dead_letters(
         &self,
         feed: &FeedId,
@@ -174,7 +174,7 @@ impl Store {
         self.measured(Operation::Letters, None, self.parts.webhooks.letter_feeds(hook)).await
     }
 
-    /// A webhook; none when there is no such one.
+    /// Reads a webhook, or `None` if there is no such webhook.
     pub async fn read_webhook(&self, key: &HookKey) -> StoreResult<Option<Hook>> {
         self.measured(Operation::Hooks, None, self.parts.webhooks.hook(key)).await
     }
@@ -189,9 +189,9 @@ impl Store {
         self.measured(Operation::Hooks, None, self.parts.signing.key()).await
     }
 
-    /// Puts `to` (none: nothing) in the place of a webhook whose version is `was` (none: there is none). A new
-    /// one begins to read at the ledger's end, or one of all feeds with what comes from `since` on; one that
-    /// goes takes all it has along.
+    /// Puts `to` (`None`: nothing) in the place of a webhook whose version is `was` (`None`: there is no such
+    /// webhook). A new one begins to read at the ledger's end, or one of all feeds with what comes from
+    /// `since` on. One that is deleted loses all it has.
     pub async fn swap_webhook(
         &self,
         key: &HookKey,
@@ -202,10 +202,10 @@ impl Store {
         self.measured(Operation::Hooks, None, self.parts.webhooks.swap(key, was, to, now)).await
     }
 
-    /// Gives turns that are over back, and takes at most `max` jobs whose time has come, those that wait
-    /// longest first. A turn that is not given back ends by itself after `lease_ms`.
+    /// Releases leases, and leases at most `max` jobs whose time has come, those that wait longest first. A
+    /// lease that is not released ends after `lease_ms`.
     ///
-    /// A job is there from the first entry for a webhook that rests, `batch_ms` later.
+    /// The first entry for an idle webhook makes a job, `batch_ms` later.
     pub async fn claim_jobs(
         &self,
         over: Vec<JobDone>,
@@ -216,15 +216,15 @@ impl Store {
         self.measured(Operation::ClaimJobs, None, self.parts.jobs.claim(over, max, lease_ms, now)).await
     }
 
-    /// What a webhook has to send in a feed; none when it does not read there, or is no more. When there is
-    /// nothing, it rests from then on, or soon ([`Work::look_ms`]): the next entry makes it a job again,
-    /// `batch_ms` later.
+    /// Reads what a webhook has to send in a feed. Returns `None` if it does not read there, or is deleted.
+    /// If there is nothing to send, the webhook is idle from then on, or soon ([`Work::look_ms`]): the next
+    /// entry makes it a job again, `batch_ms` later.
     pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> StoreResult<Option<Work>> {
         self.measured(Operation::OpenJob, Some(&job.feed), self.parts.jobs.job(job, None, want, now)).await
     }
 
-    /// Keeps what was done, if what is known of the job's progress is still `save.was`, and answers as
-    /// [`Store::open_job`] does then. None: somebody else went on, and nothing was changed.
+    /// Saves what was done, if the job's progress is still `save.was`, and answers as [`Store::open_job`]
+    /// does then. Returns `None` if another caller went on; then nothing was changed.
     pub async fn save_job(
         &self,
         job: &Job,

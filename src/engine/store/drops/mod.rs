@@ -1,0 +1,4 @@
+//! Drops, claims and holds.
+
+mod methods;
+pub(crate) mod stock;

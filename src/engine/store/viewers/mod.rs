@@ -1,0 +1,6 @@
+//! Viewers and their requests.
+
+mod methods;
+pub(crate) mod presence;
+pub(crate) mod requests;
+pub(crate) mod revocations;
