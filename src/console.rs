@@ -1,5 +1,5 @@
 //! Standard output and standard error. Nothing here panics if they are closed or full, as `println!` does, and what a
-//! server says there never waits for whoever reads it.
+//! server says there never waits for its reader.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub fn announce(line: String) {
     let print = move || {
         let _ = print(line + "\n");
     };
-    // Without a thread there is no line; whoever waits for it sees that the server does not start.
+    // Without a thread there is no line; the one who waits for it sees that the server does not start.
     let _ = std::thread::Builder::new().name("tipcast-announce".into()).spawn(print);
 }
 

@@ -1,4 +1,4 @@
-//! HTTP clients for the way out: webhooks, and the tools that call a gateway. http and https, trusting whom the
+//! HTTP clients for the way out: webhooks, and the tools that call a gateway. http and https, trusting the certificates that the
 //! system trusts, never through a proxy that the environment names, and following no redirect.
 
 use std::error::Error;

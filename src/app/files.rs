@@ -25,7 +25,7 @@ const KEPT_ASIDE: usize = 128;
 /// Claims of groups that may wait at the same time.
 const WAITING_CLAIMS: usize = 10_000;
 
-/// Clients that are told at the same time that there is no place for them.
+/// Clients that are refused for want of a permit at the same time.
 const TOLD: usize = 256;
 
 /// How the descriptors that the process may open are shared out.
@@ -34,7 +34,7 @@ pub(super) struct Descriptors {
     /// For what is always open.
     own: usize,
     /// For what comes and goes. A quarter each for: files and connections to the store that are made anew; deliveries to
-    /// webhooks; connections that were cut and have not ended yet; clients that are told why they are refused.
+    /// webhooks; connections that were cut and have not ended yet; clients that get the reason why they are refused.
     spare: usize,
     /// For connections of clients.
     clients: usize,

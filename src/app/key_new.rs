@@ -12,7 +12,7 @@ use crate::domain::Millis;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
 
-/// For whom, and for what.
+/// Its name, and its rights.
 #[derive(Args, Debug, Default)]
 pub struct KeyOptions {
     /// The key's name, for people and the audit log. Without it, the key may do all but administer.

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::serve::Serving;
 use crate::live::Live;
 
-/// So many goodbyes in a second while they fit into the time for them: what comes back at the others
+/// Goodbyes in a second while they fit into the time for them: what comes back at the others
 /// then is no more than they take anyway.
 const GOODBYES_PER_SECOND: usize = 1_000;
 

@@ -1,5 +1,5 @@
 //! Where log lines go: stderr, for people or for machines. They are written by a thread of their own ([`LineWriter`]),
-//! so that nobody waits for whoever reads them.
+//! so that no thread waits for their reader.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};

@@ -280,7 +280,7 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     engine::default_policy(&config.feeds)
 }
 
-/// Where traces go; none when nothing is traced.
+/// Where traces go; `None` without tracing.
 fn collector(config: &Config) -> Result<Option<reqwest::Url>, ConfigError> {
     let url = &config.log.otlp_url;
     let to = (!url.is_empty()).then(|| traces::endpoint(url)).transpose();

@@ -35,7 +35,7 @@ pub fn asked_to_stop() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// Brings what `read` gives each time the process gets SIGHUP; a configuration that cannot be read is
-/// told to the log and brings nothing.
+/// logged and has no effect.
 #[cfg(unix)]
 pub fn asked_to_reload(
     read: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,

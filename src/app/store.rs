@@ -19,7 +19,7 @@ pub enum StoreJob {
     Check,
     /// Copy it to this file.
     Backup(PathBuf),
-    /// Bring it back from this file.
+    /// Restore it from this file.
     Restore(PathBuf),
     /// Copy what can be read of it to a new file.
     Recover,
@@ -51,7 +51,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-/// Does it in the data folder of `config`. What to tell the operator.
+/// Does it in the data folder of `config`. Returns a text for the operator.
 pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
     let failed = StoreError::Failed;
     // To where a move goes is often configured already.

@@ -21,7 +21,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// What `[http] tls_cert` and `tls_key` name; none when neither is set.
+    /// What `[http] tls_cert` and `tls_key` name; `None` if neither is set.
     pub fn open(config: &Config) -> Result<Option<Arc<Certificate>>, ConfigError> {
         let key = read(config)?;
         Ok(key.map(|key| Arc::new(Certificate { current: ArcSwap::from_pointee(key) })))
@@ -58,7 +58,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// The key and chain of a configuration; none when it has no TLS.
+/// The key and chain of a configuration; `None` without TLS.
 pub(super) fn read(config: &Config) -> Result<Option<CertifiedKey>, ConfigError> {
     let (cert, key) = (&config.http.tls_cert, &config.http.tls_key);
     let wrong = |what: &str| ConfigError(format!("[http] {what}"));

@@ -18,7 +18,7 @@ use crate::domain::Millis;
 /// How long a key set may take to be fetched.
 const KEYS_WITHIN: Duration = Duration::from_secs(6);
 
-/// Whom the token is for, and for what.
+/// The viewer of the token, and what it is for.
 #[derive(Args, Debug)]
 pub struct NewToken {
     /// The viewer.

@@ -113,7 +113,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Serves until it is told to end. A panic outside a request costs this thread's connections, and it begins anew.
+    /// Serves until it is stopped. A panic outside a request costs this thread's connections, and it begins anew.
     fn run(&self, connections: &mut Receiver<PassedOn>) {
         let parts = self.gate.live.parts().clone();
         let vital = parts.vital(Part::Requests);
@@ -144,7 +144,7 @@ impl Worker {
         })
     }
 
-    /// Answers requests until it is told to stop and all are answered.
+    /// Answers requests until it is stopped and all are answered.
     async fn answer(&self, connections: &mut Receiver<PassedOn>) -> io::Result<()> {
         let made = self.settings.http(&self.gate, &self.stop).new_service(()).await;
         let http = Rc::new(made.map_err(|()| io::Error::other("the application cannot be made"))?);

@@ -33,7 +33,7 @@ const MAX_TARGET: usize = 256;
 /// How often refused requests of strangers are summed up.
 const SUMMARIZE_EVERY: Duration = Duration::from_secs(10);
 
-/// Addresses that are told apart at a time; all others share a line.
+/// Addresses with lines of their own at a time; all others share a line.
 const MAX_ADDRESSES: usize = 1_024;
 
 /// What came of it.
@@ -51,12 +51,12 @@ pub enum Outcome {
 /// One line.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line<'a> {
-    /// When it was over.
+    /// When it ended.
     #[serde(serialize_with = "as_text")]
     pub time: Millis,
-    /// The name of the key; none when none that is known came.
+    /// The name of the key; `None` without a known key.
     pub key: Option<&'a str>,
-    /// The right that was needed; none when any key will do.
+    /// The right that was needed; `None` if any key will do.
     #[serde(serialize_with = "as_word")]
     pub right: Option<Right>,
     /// The feed that it was about; `*` for all together.

@@ -34,7 +34,7 @@ impl KeyHash {
     }
 }
 
-/// As it stands in the configuration.
+/// As the configuration has it.
 impl fmt::Display for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HASHED)?;
@@ -43,7 +43,7 @@ impl fmt::Display for KeyHash {
 }
 
 /// The hash that an entry of the configuration spells; the error says what would be right, and never what
-/// stands there.
+/// is there.
 pub fn read_entry(entry: &str) -> Result<KeyHash, String> {
     match entry.strip_prefix(HASHED) {
         Some(hex) => unhex(hex).ok_or_else(|| {
@@ -58,7 +58,7 @@ pub fn read_entry(entry: &str) -> Result<KeyHash, String> {
     }
 }
 
-/// Whether an entry is a hash, from which nobody can tell the key.
+/// Whether an entry is a hash, from which the key cannot be found.
 pub fn is_hashed(entry: &str) -> bool {
     entry.starts_with(HASHED)
 }

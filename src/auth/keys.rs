@@ -150,7 +150,7 @@ pub struct Keys(Vec<Arc<Key>>);
 
 impl Keys {
     /// Adds entries of `[auth] producer_keys` or `admin_keys`, which is `list`. The error says which entry and
-    /// what would be right, and never what stands there.
+    /// what would be right, and never what is there.
     pub fn add_list<'a>(
         &mut self,
         list: &str,
@@ -167,7 +167,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Adds one. The error says why it cannot stand beside the others.
+    /// Adds one. The error says why it does not fit with the others.
     pub fn add(&mut self, key: Key) -> Result<(), String> {
         if self.0.iter().any(|known| known.name == key.name) {
             return Err("has the name of one before it; each name stands for one key".into());

@@ -1,6 +1,6 @@
 //! Key sets (JWKS, RFC 7517), from a file or fetched from an address by a loop of its own.
 //!
-//! Requests never wait for the loop: they find what it brought last, or are told to come back.
+//! Requests never wait for the loop: they find what it fetched last, or are answered to come back.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +38,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// How long a set that was good is used while no newer one can be had, in milliseconds.
 const GOOD_FOR_MS: u64 = 86_400_000;
 
-/// What to tell a client that came before there were keys, in seconds.
+/// When a client is to come back that came before there were keys, in seconds.
 const RETRY_S: u32 = 2;
 
 /// Public keys with their names.
@@ -189,7 +189,7 @@ async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) 
                 state.fetched_at.store(Millis::now().0, Ordering::Relaxed);
                 failing = false;
                 tokio::time::sleep(AT_MOST_EVERY).await;
-                // Whoever asked meanwhile for a key that is not known is heard now; else in some minutes.
+                // Requests that came meanwhile for an unknown key are answered now; else in some minutes.
                 let _ = tokio::time::timeout(EVERY - AT_MOST_EVERY, state.wanted.notified()).await;
                 pause = FIRST_TRIES;
             }

@@ -14,11 +14,11 @@ use crate::domain::Millis;
 use crate::engine::{EngineError, Revocation, RevokedAt, Store};
 use crate::supervise::{Beat, faults};
 
-/// How often a node asks a store for what is new that does not tell, or does not answer. With the time that the answer takes
+/// How often a node asks a store that does not answer for what is new. With the time that the answer takes
 /// it keeps the promise of one second.
 const EVERY: Duration = Duration::from_millis(400);
 
-/// How often it asks one that tells, in case that was missed: after an interruption the store says so by itself.
+/// How often it asks although it was not woken, in case that was missed: after an interruption the store says so by itself.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Revocations read at once.
@@ -27,7 +27,7 @@ const PAGE: usize = 1_000;
 /// How often those that concern no token any more are let go, in rounds of [`EVERY`].
 const TIDY_EVERY: u32 = 150;
 
-/// What stands for a viewer where only its equality matters. Never 0. Other in each process, so that nobody can
+/// A number in the place of a viewer where only its equality matters. Never 0. Other in each process, so that no one can
 /// make two viewers that are taken for each other.
 pub fn viewer_mark(sub: &str) -> u64 {
     static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -143,7 +143,7 @@ pub async fn follow(
 ) {
     let (mut at, mut rounds, mut failing) = (RevokedAt::default(), 0_u32, false);
     let mut wakes = engine.revocation_wakes();
-    // When what there is was read without a failure, and whether the store has told of more since.
+    // When what there is was read without a failure, and whether the store has announced more since.
     let (mut read, mut woken) = (None::<Instant>, false);
     loop {
         beat.works();

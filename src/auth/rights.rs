@@ -137,7 +137,7 @@ impl Scope {
         self.0.iter().any(|pattern| matches!(pattern, Pattern::Begins(prefix) if prefix.is_empty()))
     }
 
-    /// Whether this feed is in it; `*` stands for all feeds together.
+    /// Whether this feed is in it; `*` means all feeds together.
     pub fn covers(&self, feed: &str) -> bool {
         let covered = |pattern: &Pattern| match pattern {
             Pattern::Exactly(name) => **name == *feed && feed != "*",

@@ -1,7 +1,7 @@
 //! Requests signed as Standard Webhooks (standardwebhooks.com): the key never travels, only a signature over
 //! the request's id, its time and its body does. Deliveries to webhooks are signed in the same way.
 //!
-//! Whoever sends one names a key, and anybody may know the name. So until the signature is checked nothing depends on
+//! A sender names a key, and anybody may know the name. So until the signature is checked nothing depends on
 //! whether there is such a key: its body is read and its HMAC is computed all the same, once.
 
 use std::sync::Arc;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!((many.signatures.len(), verify(&many, BODY)), (8, Err(Unsigned::Wrong)));
     }
 
-    /// Whoever knows the secret of "no key" must not be taken for anybody.
+    /// Knowing the secret of "no key" must prove nothing.
     #[test]
     fn a_request_that_names_no_key_is_wrong_however_it_is_signed() {
         let signed = format!("{ID}.1614265330.{{}}");

@@ -232,7 +232,7 @@ impl Config {
     }
 }
 
-/// The section of this name; `a.b` stands below `a`.
+/// The section of this name; `a.b` is below `a`.
 fn at<'a>(table: &'a Table, section: &str) -> Option<&'a Table> {
     section.split('.').try_fold(table, |table, part| table.get(part)?.as_table())
 }

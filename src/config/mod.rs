@@ -1,4 +1,4 @@
-//! What the server is told before it starts: defaults, file, environment, flags, in that order.
+//! The server's configuration: defaults, file, environment, flags, in that order.
 //!
 //! `default.toml` beside this file is the documentation of every key and the source of the defaults.
 

@@ -1,4 +1,4 @@
-//! What a producer is told about one gift.
+//! The answer to a producer about one gift.
 
 use super::{Decision, Fingerprint, GiftId, Millis, Position, RowId, Scheduled};
 
@@ -44,7 +44,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether watchers saw a change, so that there is a position to tell.
+    /// Whether watchers saw a change, so that there is a position to answer with.
     pub fn tells_seq(&self) -> bool {
         matches!(self.status, Status::Accepted | Status::Merged)
     }
@@ -164,7 +164,7 @@ pub enum Reviewed {
 pub struct Reviewing {
     /// The answer.
     pub told: Reviewed,
-    /// What became of the gift by this very call, by the wish or by time; none when that was decided before.
+    /// What became of the gift by this very call, by the wish or by time; `None` if that was decided before.
     pub done: Option<GiftFate>,
 }
 
@@ -172,14 +172,14 @@ impl Reviewing {
     /// About a gift that is not in review and not remembered.
     pub const UNKNOWN: Reviewing = Reviewing { told: Reviewed::Unknown, done: None };
 
-    /// What to tell who decides `wish` about a gift about which `decided` was decided, `now`, by this call, or before.
+    /// The answer to a decision `wish` about a gift about which `decided` was decided, `now`, by this call, or before.
     pub fn of(wish: Decision, decided: Decision, known: GiftFate, now: bool) -> Reviewing {
         Reviewing { done: now.then(|| known.clone()), told: Reviewed::again(wish, decided, known) }
     }
 }
 
 impl Reviewed {
-    /// What to tell who decides `wish` about a gift about which `decided` was decided.
+    /// The answer to a decision `wish` about a gift about which `decided` was decided.
     fn again(wish: Decision, decided: Decision, known: GiftFate) -> Reviewed {
         match known {
             _ if wish != decided => Reviewed::Otherwise(decided),

@@ -32,7 +32,7 @@ pub struct Change {
 pub enum Op {
     /// A new row in front; what exceeds the capacity falls off the end.
     Add(Arc<Row>),
-    /// The row of the same id is replaced where it stands.
+    /// The row of the same id is replaced in its place.
     Update(Arc<Row>),
     /// A row leaves the list.
     Remove {
@@ -41,13 +41,13 @@ pub enum Op {
         /// What took it out.
         reason: RemoveReason,
     },
-    /// A drop opened, sold out, closed, is reminded of, or changed; this is how it stands.
+    /// A drop opened, sold out, closed, is announced in advance, or changed; this is its state.
     Drop(Arc<DropView>),
-    /// The host tells overlays what to do.
+    /// The host sends overlays a command.
     Control(Control),
     /// Periods whose totals or leaders changed, as they stand; none for one that is not counted any more.
     Totals(Vec<(Period, Option<Arc<PeriodView>>)>),
-    /// A goal as it stands; none when it was deleted.
+    /// The state of a goal; `None` if it was deleted.
     Goal(GoalId, Option<Arc<GoalView>>),
     /// The list is another now (the capacity changed). Watchers get a snapshot; positions before
     /// this change are no longer covered.
@@ -59,7 +59,7 @@ pub enum Op {
 pub enum RemoveReason {
     /// Somebody took it back.
     Retracted,
-    /// Its time was over.
+    /// Its time had passed.
     Expired,
 }
 
@@ -74,7 +74,7 @@ impl RemoveReason {
 }
 
 impl Change {
-    /// Appends the op as it stands in a delta's `ops`. A reset has no op: watchers get a snapshot.
+    /// Appends the op as a delta's `ops` have it. A reset has no op: watchers get a snapshot.
     pub fn push_json(&self, out: &mut String) {
         let seq = self.seq;
         match &self.op {

@@ -17,7 +17,7 @@ use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId, Trace}
 pub enum Pay {
     /// It is paid for: sold at once.
     Now,
-    /// The units are held until they are paid for, or the time of the hold is over.
+    /// The units are held until they are paid for, or the hold expires.
     Later,
 }
 
@@ -100,7 +100,7 @@ impl Claim {
     }
 }
 
-/// A user's id in 32 characters that can stand in any text: equal for equal ids only.
+/// A user's id in 32 characters that fit into any text: equal for equal ids only.
 pub fn user_digest(user: &str) -> Fingerprint {
     Fingerprint::of(user)
 }
@@ -272,12 +272,12 @@ pub enum ClaimRefused {
     AbovePerUser(u64),
     /// The drop has not opened yet, or has closed.
     NotOpen(Phase),
-    /// With it the user would have more units than one may; the user's first claim that stands, unless
+    /// With it the user would have more units than one may; the user's first claim that still counts, unless
     /// it is too long ago.
     AlreadyClaimed(Option<ClaimAnswer>),
-    /// Fewer units are free; so many.
+    /// Only this number of units is free.
     SoldOut(u64),
-    /// The user has as many unpaid holds in the feed as the drop allows; the earliest ends in so many
+    /// The user has as many unpaid holds in the feed as the drop allows; the earliest ends in this number of
     /// milliseconds.
     TooManyHolds(u64),
 }

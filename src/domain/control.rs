@@ -1,4 +1,4 @@
-//! What a host tells overlays while a show runs.
+//! A host's commands to overlays while a show runs.
 
 use std::fmt::Write;
 

@@ -59,7 +59,7 @@ pub struct Suspect {
     pub again: bool,
     /// The last of them.
     pub until: u64,
-    /// Batches up to there have at most so many.
+    /// Batches up to there have at most this number of entries.
     pub len: usize,
     /// The round of the batches made of them.
     pub round: u64,
@@ -94,9 +94,9 @@ impl<'a> Queues<'a> {
 pub enum Next {
     /// Nothing is there.
     Nothing,
-    /// Nothing for so many milliseconds.
+    /// Nothing for this number of milliseconds.
     Wait(u64),
-    /// So many entries at the front are too old to be sent at all: they are done with.
+    /// This number of entries at the front is too old to be sent at all: they are done with.
     Drop {
         /// Of those that are sent again, or of the ledger.
         again: bool,
@@ -280,7 +280,7 @@ impl Progress {
                     let pause = PAUSES_MS[(batch.tries.max(1) as usize - 1).min(PAUSES_MS.len() - 1)];
                     (pause as f64 * (1.0 + patience.jitter.clamp(-0.2, 0.2))) as u64
                 });
-                // The last attempt is when the time is over, not hours before.
+                // The last attempt is at the end of the time, not hours before.
                 batch.wait(pause.min(patience.give_up_ms - tried_for), now);
                 Settled::default()
             }

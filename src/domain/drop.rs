@@ -1,4 +1,4 @@
-//! A drop: a limited gift, as it is defined and as it is told (contract section 5).
+//! A drop: a limited gift, as it is defined and as it is announced (contract section 5).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub const MAX_HOLD_TTL_MS: u64 = 31_536_000_000;
 /// Drops of one feed. A snapshot carries them all.
 pub const MAX_DROPS: usize = 64;
 
-/// What a feed's watchers were told of its drops, by name.
+/// A feed's drops as they were announced, by name.
 pub type Drops = BTreeMap<DropId, Arc<DropView>>;
 
 /// How a drop is defined: what PUT says.

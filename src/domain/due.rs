@@ -14,17 +14,17 @@ use super::{GiftId, Millis};
 pub enum DueKind {
     /// A scheduled gift is shown. The entry's id is the gift's.
     Gift,
-    /// A drop's clock strikes: it opens or closes, holds end, watchers are to be told. The entry's id is the
+    /// A drop's clock strikes: it opens or closes, holds end, a change is to be announced. The entry's id is the
     /// drop's name; each drop has one such entry at most, for what comes first.
     Drop,
-    /// Watchers are to be told what is counted, or a period ends. Each feed has one such entry at most.
+    /// Totals are to be announced, or a period ends. Each feed has one such entry at most.
     Totals,
     /// Nobody decided about a gift in time, and the policy's default happens. The entry's id is the gift's.
     Review,
 }
 
 impl DueKind {
-    /// The letter by which stores tell kinds apart.
+    /// The letter of a kind in the store.
     pub fn letter(self) -> char {
         match self {
             DueKind::Gift => 'g',
@@ -46,7 +46,7 @@ impl DueKind {
     }
 }
 
-/// Where an entry stands in its feed's queue: by time, then by arrival.
+/// The place of an entry in its feed's queue: by time, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DuePlace {
     /// When it is due.

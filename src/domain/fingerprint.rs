@@ -1,4 +1,4 @@
-//! What tells a gift that is sent again from another gift of the same id.
+//! Whether a gift is sent again, or another gift has the same id.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A webhook: where a ledger is sent to, as it was set and as it stands (contract section 6).
+//! A webhook: where a ledger is sent to, its settings and its state (contract section 6).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -122,7 +122,7 @@ pub enum HookState {
     Disabled,
 }
 
-/// A failure as it is told.
+/// A failure as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookFault {
     /// When it happened, in milliseconds since 1970.
@@ -131,7 +131,7 @@ pub struct HookFault {
     pub text: String,
 }
 
-/// A webhook as it stands.
+/// A webhook with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// As it was set last.

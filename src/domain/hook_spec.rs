@@ -50,7 +50,7 @@ const RESERVED: [&str; 17] = [
     "webhook-*",
 ];
 
-/// The key that a secret spells; none when it is not `whsec_` and base64 of 24 to 64 bytes.
+/// The key of a secret; `None` if it is not `whsec_` and base64 of 24 to 64 bytes.
 pub fn secret_key(secret: &str) -> Option<Vec<u8>> {
     let unpadded = secret.strip_prefix(PREFIX)?.trim_end_matches('=');
     let key = BASE64_NOPAD.decode(unpadded.as_bytes()).ok()?;

@@ -171,7 +171,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Where a feed that nobody wrote to stands.
+    /// The position of a feed that was never written to.
     pub fn start() -> Self {
         Position { epoch: Epoch::none(), seq: 0 }
     }

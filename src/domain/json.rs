@@ -111,7 +111,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// What stands there.
+    /// What is there.
     fn raw(&self) -> &'a str {
         self.nodes.value(self.text, self.at)
     }
@@ -326,7 +326,7 @@ pub fn first_faults(mut faults: Vec<Fault>, most: usize) -> Vec<Fault> {
     faults
 }
 
-/// The value of one member of an object, whatever its name is; none when `raw` is no object or has no such
+/// The value of one member of an object, whatever its name is; `None` if `raw` is no object or has no such
 /// member. Of a repeated name the last counts.
 pub fn member<'a>(raw: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     struct Walk<'n>(&'n str);

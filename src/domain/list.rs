@@ -11,23 +11,23 @@ use super::tally::goal::GoalView;
 use super::tally::view::{TotalsView, push_told};
 use super::{Change, Controls, Drops, Epoch, GoalId, Omit, Op, Position, Row};
 
-/// What watchers were told of a feed's goals, by name.
+/// A feed's goals as they were announced, by name.
 pub type Goals = BTreeMap<GoalId, Arc<GoalView>>;
 
-/// The rows of a feed, and what else watchers were told, as they are at one position.
+/// The rows of a feed at one position, and what else was announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedList {
     /// The last change that was folded.
     pub at: Position,
     /// Newest first.
     pub rows: VecDeque<Arc<Row>>,
-    /// What watchers were told of the feed's drops.
+    /// The feed's drops as they were announced.
     pub drops: Drops,
-    /// What overlays were told to do.
+    /// Whether overlays are paused or muted.
     pub controls: Controls,
-    /// What watchers were told of totals and leaders.
+    /// Totals and leaders as they were announced.
     pub totals: TotalsView,
-    /// What they were told of goals.
+    /// Goals as they were announced.
     pub goals: Goals,
 }
 

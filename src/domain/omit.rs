@@ -1,14 +1,14 @@
-//! What a watcher leaves out of what it is told.
+//! What a watcher leaves out of a feed.
 
 use std::str::FromStr;
 
 use super::Op;
 
-/// What a watcher asked not to be told of. Its seqs go on all the same: in the place of an op that it leaves out it gets
+/// What a watcher asked to be left out. Its seqs go on all the same: in the place of an op that it leaves out it gets
 /// [`push_none`](super::change::push_none).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Omit {
-    /// It is told of everything.
+    /// Nothing is left out.
     #[default]
     Nothing,
     /// Of no totals, leaders and goals.
@@ -16,7 +16,7 @@ pub enum Omit {
 }
 
 impl Omit {
-    /// True when such a watcher is not told of `op`.
+    /// True if such a watcher does not get `op`.
     pub fn leaves_out(self, op: &Op) -> bool {
         self == Omit::Totals && matches!(op, Op::Totals(_) | Op::Goal(..))
     }

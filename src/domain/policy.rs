@@ -65,14 +65,14 @@ impl std::str::FromStr for Visibility {
     }
 }
 
-/// Whether watchers are told how many watch.
+/// Whether watchers see how many watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TellPresence {
     /// They are not.
     #[default]
     Off,
-    /// They are told the number.
+    /// They see the number.
     Count,
 }
 
@@ -113,7 +113,7 @@ pub struct Policy {
     pub history: u64,
     /// Who may read and watch.
     pub visibility: Visibility,
-    /// Whether watchers are told how many watch.
+    /// Whether watchers see how many watch.
     pub presence: TellPresence,
     /// The periods that are counted; none costs nothing.
     pub totals: Periods,

@@ -259,11 +259,11 @@ pub struct Handed {
 pub struct Taken {
     /// In the ledger's order.
     pub entries: Vec<Handed>,
-    /// When the first lease in this group runs out, in milliseconds from now; none when nothing is pending.
+    /// When the first lease in this group runs out, in milliseconds from now; `None` if nothing is pending.
     pub next_in_ms: Option<u64>,
 }
 
-/// How a group stands.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupView {
     /// Entries never handed out.

@@ -20,7 +20,7 @@ pub struct Row {
     pub at: Millis,
     /// When it last changed.
     pub updated_at: Millis,
-    /// When it leaves the list; none when the policy has no ttl.
+    /// When it leaves the list; `None` if the policy has no ttl.
     pub expires_at: Option<Millis>,
     /// Units, up to 2^53−1.
     pub count: u64,

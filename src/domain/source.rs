@@ -17,7 +17,7 @@ const SECRET_DIGITS: usize = 32;
 /// Characters of a kept error at most.
 const ERROR_MAX: usize = 300;
 
-/// Where a source is posted to: `SECRET.FEED`. The feed's name, which is no secret, tells where its sources are
+/// Where a source is posted to: `SECRET.FEED`. The feed's name, which is no secret, says where its sources are
 /// kept, so a path leads to one feed and no list of all paths has to be anywhere.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -42,7 +42,7 @@ impl SourcePath {
         self.feed == tried.feed && bool::from(self.secret.as_bytes().ct_eq(tried.secret.as_bytes()))
     }
 
-    /// The path itself, to be told to whoever may set the source and to nobody else.
+    /// The path itself, which only those may see who may set the source.
     pub fn reveal(&self) -> String {
         format!("{}.{}", self.secret, self.feed)
     }
@@ -144,7 +144,7 @@ pub enum SourceOutcome {
 }
 
 impl SourceOutcome {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order in which they are listed.
     pub const ALL: [SourceOutcome; 10] = [
         SourceOutcome::Accepted,
         SourceOutcome::Merged,

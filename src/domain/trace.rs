@@ -1,4 +1,4 @@
-//! Where a gift stands in a trace of its producer: W3C Trace Context, version 00.
+//! The place of a gift in a trace of its producer: W3C Trace Context, version 00.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// Whether whoever came before records the trace.
+    /// Whether the step before records the trace.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
@@ -103,7 +103,7 @@ const LONG_MEMBER: usize = 128;
 pub struct TraceState(Arc<str>);
 
 impl TraceState {
-    /// Reads all `tracestate` headers of a request as one list. None where there is nothing in them, or something that
+    /// Reads all `tracestate` headers of a request as one list. `None` if there is nothing in them, or something that
     /// breaks the standard's rules: then nothing of it may be passed on. Of a list that is too long the long members are
     /// left out, and then the last ones.
     pub fn read<'a>(headers: impl Iterator<Item = &'a str>) -> Option<TraceState> {
@@ -155,7 +155,7 @@ fn is_value(value: &str) -> bool {
     (1..=256).contains(&value.len()) && value.bytes().all(legal) && !value.ends_with(' ')
 }
 
-/// Where something stands in a trace, as it is passed on: `traceparent`, and `tracestate` where there is one.
+/// A place in a trace, as it is passed on: `traceparent`, and `tracestate` where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Trace {
     /// The step.

@@ -14,7 +14,7 @@ pub const DUE_TRIES: u64 = 5;
 /// Dead entries that are kept for each feed; the oldest make room.
 pub const DEAD_KEPT: usize = 100;
 
-/// Wake-ups that a slow reader may miss before it is told to look for itself.
+/// Wake-ups that may wait for a slow reader. If more come, it looks for itself.
 const WAKES: usize = 64;
 
 /// How long an entry rests after it could not be handled for the `tries`th time: 1 s, 4 s, 16 s, 64 s.
@@ -27,7 +27,7 @@ pub fn rest_after(tries: u64) -> u64 {
 pub struct ScheduledPage {
     /// At most as many as were asked for.
     pub gifts: Vec<ScheduledGift>,
-    /// Where the page ends; none when nothing follows.
+    /// Where the page ends; `None` if it is the last.
     pub next: Option<DuePlace>,
 }
 
@@ -62,14 +62,14 @@ pub struct DueFeed {
     pub reclaimed: bool,
 }
 
-/// A turn that is over.
+/// A lease that is released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDone {
     /// As it was in [`DueFeed`].
     pub feed: FeedId,
     /// As it was in [`DueFeed`].
     pub token: String,
-    /// When the feed has something due again; none when nothing waits there.
+    /// When the feed has something due again; `None` if nothing waits there.
     pub next: Option<Millis>,
 }
 
@@ -78,7 +78,7 @@ pub struct DueDone {
 pub struct DueTurn {
     /// Feeds with something due.
     pub feeds: Vec<DueFeed>,
-    /// When the next one will be, in milliseconds from now; none when nothing waits anywhere.
+    /// Milliseconds until the next feed is due; `None` if nothing waits anywhere.
     pub next_in_ms: Option<u64>,
     /// Feeds in which something waits.
     pub waiting: u64,
@@ -89,7 +89,7 @@ pub struct DueTurn {
 pub struct DueRun {
     /// In order.
     pub handled: Vec<DueHandled>,
-    /// When the feed's next entry is due; none when nothing waits. Not in the future: there is more.
+    /// When the feed's next entry is due; `None` if nothing waits. A time that is not in the future means that there is more.
     pub next: Option<Millis>,
 }
 
@@ -109,7 +109,7 @@ pub enum DueFate {
     Shown(Answer),
     /// Time decided about a gift in review that is shown later, at its own time.
     PutOff,
-    /// What was due of a drop was done ([`crate::engine::Store::tick_drop`]); how it stands, unless there is none.
+    /// What was due of a drop was done ([`crate::engine::Store::tick_drop`]); the drop, if there is one.
     Struck(Option<Box<DropView>>),
     /// It cannot be handled; it is tried again later.
     SetAside,
@@ -145,15 +145,15 @@ impl DeadDue {
     }
 }
 
-/// Tells when something comes into a queue that is due before everything else there. A hint: a wake-up
-/// can get lost, so nobody sleeps for long.
+/// Wakes when something comes into a queue that is due before everything else there. A hint: a wake-up
+/// can get lost, so no sleep is long.
 #[derive(Debug)]
 pub struct Wakes {
     wakes: broadcast::Receiver<u64>,
 }
 
 impl Wakes {
-    /// The sending side of an engine, which tells in how many milliseconds something is due.
+    /// The sending side, which sends the milliseconds until something is due.
     pub fn sender() -> broadcast::Sender<u64> {
         broadcast::channel(WAKES).0
     }

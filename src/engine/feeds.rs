@@ -1,6 +1,6 @@
 //! Lists of feeds: gifts in, changes out.
 //!
-//! Rows whose time is over are removed before any operation looks at the list.
+//! Rows whose time has passed are removed before any operation looks at the list.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ pub struct Snapshot {
     pub policy: Policy,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
-    /// As watchers were told of them at this position; see [`crate::engine::Store::claim_drop`].
+    /// As they were announced at this position; see [`crate::engine::Store::claim_drop`].
     pub drops: Drops,
-    /// What overlays were told to do.
+    /// Whether overlays are paused or muted.
     pub controls: Controls,
-    /// What watchers were told of totals and leaders at this position; see [`crate::engine::Store::read_totals`].
+    /// Totals and leaders as they were announced at this position; see [`crate::engine::Store::read_totals`].
     pub totals: TotalsView,
-    /// What they were told of goals.
+    /// Goals as they were announced.
     pub goals: Goals,
     /// The store's clock.
     pub now: Millis,
@@ -58,7 +58,7 @@ pub enum Missed {
     NotCovered,
 }
 
-/// Where a feed stands.
+/// The position of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its position.

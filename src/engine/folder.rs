@@ -199,7 +199,7 @@ fn make(dir: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// For files that nobody but their owner may read.
+/// For files that only their owner may read.
 #[cfg(unix)]
 pub(in crate::engine) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

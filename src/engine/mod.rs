@@ -67,7 +67,7 @@ impl Shards {
     pub const WHOLE: Shards = Shards { up: 1, down: 0 };
 }
 
-/// What a subscription tells.
+/// What a subscription receives.
 #[derive(Clone, Debug)]
 pub enum Notice {
     /// Changes of one feed, in order.

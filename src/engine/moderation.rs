@@ -3,7 +3,7 @@
 /// What one step of [`crate::engine::Store::continue_walk`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// Whose rows were looked for; none when there was nothing to do for this node.
+    /// Whose rows were looked for; `None` if this node had nothing to do.
     pub user: Option<String>,
     /// Feeds that were looked at.
     pub feeds: u64,

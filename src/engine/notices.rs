@@ -1,8 +1,8 @@
 //! How what happens to a feed reaches those who follow it: a queue for each of them, which costs next to nothing while
 //! nothing happens, since most feeds that somebody watches are quiet.
 //!
-//! A queue is bounded. One that is full forgets what waits and tells [`Notice::Lost`] instead: notices are a hint, and
-//! whoever has missed some compares positions with the store.
+//! A queue is bounded. One that is full drops what waits and holds [`Notice::Lost`] instead: notices are a hint, and a
+//! listener that missed some compares positions with the store.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ pub const NOTICES: usize = 512;
 /// A queue that was longer than this gives its memory back once it is empty.
 const KEPT: usize = 8;
 
-/// Tells the notices of one feed to whoever listens at the time.
+/// Sends the notices of one feed to its present listeners.
 #[derive(Debug, Default)]
 pub struct Notices {
     queues: Mutex<Vec<Arc<Queue>>>,
@@ -26,7 +26,7 @@ pub struct Notices {
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
-    /// Told when something waits, or when nothing will come any more.
+    /// Notified when something waits, or when nothing will come any more.
     more: Notify,
 }
 
@@ -35,11 +35,11 @@ struct State {
     waiting: VecDeque<Notice>,
     /// Something else than changes is among them.
     urgent: bool,
-    /// The listener sleeps until so many wait, or something urgent does.
+    /// The listener sleeps until this number of notices waits, or an urgent one does.
     patience: usize,
     /// The listener is gone.
     left: bool,
-    /// Nobody tells any more.
+    /// The sender is gone.
     closed: bool,
 }
 
@@ -68,7 +68,7 @@ impl Notices {
         locked(&self.queues).iter().any(|queue| !locked(&queue.state).left)
     }
 
-    /// Tells it to everybody who listens; nobody listening is no failure.
+    /// Sends it to all listeners; having none is no failure.
     pub fn tell(&self, notice: &Notice) {
         locked(&self.queues).retain(|queue| queue.push(notice));
     }
@@ -84,7 +84,7 @@ impl Drop for Notices {
 }
 
 impl Queue {
-    /// False when nobody listens any more.
+    /// False after the last listener has gone.
     fn push(&self, notice: &Notice) -> bool {
         let mut state = locked(&self.state);
         if state.left {
@@ -114,13 +114,13 @@ impl State {
 }
 
 impl Subscription {
-    /// The next notice; none when the engine is closed. Cancel safe.
+    /// The next notice, or `None` after the store was closed. Cancel safe.
     pub async fn next(&mut self) -> Option<Notice> {
         self.next_of(1).await
     }
 
     /// The next notice, once `patience` of them wait, or one that is not about changes does. Who gathers is not woken for
-    /// each; what waits meanwhile is there for [`Subscription::try_next`]. None when the engine is closed. Cancel safe.
+    /// each; what waits meanwhile is there for [`Subscription::try_next`]. `None` after the store was closed. Cancel safe.
     pub async fn next_of(&mut self, patience: usize) -> Option<Notice> {
         loop {
             let (due, closed) = {

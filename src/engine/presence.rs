@@ -3,7 +3,7 @@
 //! Counts of watchers, one for each feed and node and never one for each watcher: a node that dies takes its
 //! counts along, all at once.
 
-/// How long a node that says nothing is counted, in milliseconds: what a node that died had told is gone then.
+/// How long a node is counted that reports nothing, in milliseconds: the counts of a node that died are gone then.
 pub const NODE_LEASE_MS: u64 = 12_000;
 
 /// How many watch a feed on one node.

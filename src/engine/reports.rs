@@ -26,7 +26,7 @@ pub const LISTED: usize = 1_000;
 /// How much is kept of what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLimits {
-    /// Entries that every ledger keeps, whoever has read them.
+    /// Entries that every ledger keeps, read or not.
     pub ledger_max: u64,
     /// Entries that a ledger keeps for readers that have not acknowledged them. What has to be cut beyond
     /// is counted as lost for each, logged, and in the metrics.
@@ -73,14 +73,14 @@ pub struct JobLease {
     pub token: String,
 }
 
-/// A turn that is over.
+/// A lease that is released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobDone {
     /// As it was in [`JobLease`].
     pub job: Job,
     /// As it was in [`JobLease`].
     pub token: String,
-    /// In how many milliseconds the job is to be looked at again; none when it rests, or is no more.
+    /// Milliseconds until the job is to be looked at again; `None` if it is idle or deleted.
     pub next_in_ms: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ pub struct JobDone {
 pub struct JobTurn {
     /// Jobs whose time has come.
     pub jobs: Vec<JobLease>,
-    /// When the next one will be, in milliseconds from now; none when there is none.
+    /// Milliseconds until the next one is due; `None` if there is no job.
     pub next_in_ms: Option<u64>,
     /// Jobs that there are.
     pub waiting: u64,
@@ -118,7 +118,7 @@ pub struct Work {
     /// The store's clock.
     pub now: Millis,
     /// When there is nothing: in how many milliseconds it is to be looked at again, because it does not rest
-    /// yet; none when it rests from now on. A webhook that is busy off and on so costs its publishers less.
+    /// yet; `None` if it is idle from now on. So a webhook that is busy off and on costs its publishers less.
     pub look_ms: Option<u64>,
 }
 

@@ -9,7 +9,7 @@ pub const REQUEST_KEPT_MS: u64 = 900_000;
 pub enum RequestUse {
     /// Nothing: it is remembered from now on.
     First,
-    /// It came for the same target before, so many milliseconds ago.
+    /// It came for the same target before, this number of milliseconds ago.
     Again(u64),
     /// It came for another target before.
     Elsewhere,

@@ -4,7 +4,7 @@
 //!
 //! - A gift is counted in the step that takes it, and taken back in the step that takes it back: whatever dies, it
 //!   counts once. Every answer here counts what was acknowledged before it was asked.
-//! - What watchers were told is part of the feed ([`crate::domain::Op::Totals`], [`crate::domain::Op::Goal`],
+//! - What was announced is part of the feed ([`crate::domain::Op::Totals`], [`crate::domain::Op::Goal`],
 //!   [`super::Snapshot::totals`]) and may be behind by 0.6 s (`lua/totals/notices.lua`); watchers
 //!   learn of a goal that is reached at once, and the ledger has an entry of it.
 //! - Nothing of it expires with an idle feed. A feed that counts nothing has nothing of it.

@@ -134,7 +134,7 @@ const TABLE: &[Line] = &[
     ("/v1/feeds/{feed}/sources", &[(GET, Key(Policy))]),
     ("/v1/feeds/{feed}/sources/{name}", &[(GET, Key(Policy)), (PUT, Key(Policy)), (DELETE, Key(Policy))]),
     ("/v1/feeds/{feed}/sources/{name}/test", &[(POST, Key(Policy))]),
-    // Whoever knows the path; the delivery itself shows whose it is.
+    // Those who know the path; the delivery itself shows whose it is.
     ("/in/{path}", &[(POST, Page)]),
     ("/v1/admin/overview", &[(GET, Key(Admin))]),
     ("/v1/viewers/{sub}/revoke", &[(POST, Key(Admin))]),
@@ -340,7 +340,7 @@ fn is_spelled_as(part: &[u8], segment: &[u8]) -> bool {
     segment.and_then(decode).is_some_and(|decoded| decoded.as_bytes() == part)
 }
 
-/// What stands before the first slash. Parts are short: this is quicker than a searcher that is made for each.
+/// What is before the first slash. Parts are short: this is quicker than a searcher that is made for each.
 fn first(path: &[u8]) -> &[u8] {
     let end = path.iter().position(|byte| *byte == b'/');
     &path[..end.unwrap_or(path.len())]

@@ -109,7 +109,7 @@ pub(super) fn count(bytes: &[u8]) -> Option<(usize, usize)> {
     read(bytes, |_| None).ok().map(|(gifts, items)| (items.len(), gifts.len()))
 }
 
-/// Gives every waiting item its outcome; none when there are not as many as items wait.
+/// Gives every waiting item its outcome; `None` if there are not as many as items that wait.
 fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
     let mut outcomes = outcomes.into_iter();
     for item in items.iter_mut().filter(|item| matches!(item, Item::Waiting)) {

@@ -1,6 +1,6 @@
 //! The shapes of bodies that are read (contract sections 1, 5 and 6). `domain` reads them field by field, to
 //! name everything that is wrong at once; here they are only described. `tests/it/openapi.rs` sends the examples
-//! of the document, and the rules stand in `domain`.
+//! of the document, and the rules are in `domain`.
 
 #![allow(dead_code, reason = "only described, never built")]
 
@@ -144,7 +144,7 @@ pub struct PolicyPatch {
     /// A PUT that leaves it out does not change it.
     #[schema(required = false)]
     visibility: Visibility,
-    /// Whether watchers are told how many watch.
+    /// Whether watchers see how many watch.
     #[schema(required = false)]
     presence: PresenceMode,
     /// The periods that are counted; one that is switched off is discarded.
@@ -257,7 +257,7 @@ pub struct DropSpec {
 pub enum PaymentTime {
     /// Sold and shown at once.
     Now,
-    /// Held until it is confirmed, cancelled, or its time is over.
+    /// Held until it is confirmed, cancelled, or expires.
     Later,
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn read_of_any_type(
     read_counted(req.headers(), payload.into_inner(), limit, time, |_| Ok(())).await
 }
 
-/// As [`read`], whatever type and coding it says to have: its bytes as they came. `count` is told how many bytes come,
+/// As [`read`], whatever type and coding it says to have: its bytes as they came. `count` gets how many bytes come,
 /// before they are kept, and may refuse them.
 pub(super) async fn read_counted(
     headers: &HeaderMap,

@@ -22,7 +22,7 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
     let feed = feed_of(&req)?;
     let may_see = || caller_of(&req).identity.may_see(feed.as_str(), Visibility::Private);
     // What a board shows is as new as what this node acknowledged: readers of a watched feed cost the store nothing.
-    // Who may not see it is refused only after the store was asked: sooner would tell that it is watched.
+    // A refusal comes only after the store was asked: sooner would show that it is watched.
     let shown = match gate.live.shown(&feed).filter(|shown| !shown.private || may_see().is_ok()) {
         Some(shown) => shown,
         None => {
@@ -95,7 +95,7 @@ impl AsRef<[u8]> for ListText {
 }
 
 impl ListTexts {
-    /// The list's text. A position stands for one list.
+    /// The list's text. A position means one list.
     fn share(&self, feed: &FeedId, list: &FeedList) -> Bytes {
         let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = texts.get(feed).filter(|(at, _)| *at == list.at).and_then(|(_, text)| text.upgrade());

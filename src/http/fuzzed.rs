@@ -41,7 +41,7 @@ pub fn route(path: &str) -> Option<Vec<(&'static str, String)>> {
     entry.params(path).map(|(name, value)| Some((name, value?.into_owned()))).collect()
 }
 
-/// For whom a trusted proxy asks, by each of the two headers.
+/// The client for which a trusted proxy asks, by each of the two headers.
 pub fn forwarded(header: &str) -> [Option<IpAddr>; 2] {
     ["X-Forwarded-For", "Forwarded"].map(|name| {
         let proxies = Proxies::parse(["10.0.0.0/8"], name).ok()?;

@@ -15,7 +15,7 @@ use crate::domain::{Gift, GiftId, Millis, Outcome, RowId, Status, Trace};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// `POST /v1/feeds/{feed}/gifts`, of a caller whom the door let in.
+/// `POST /v1/feeds/{feed}/gifts`, of a caller that access control let in.
 pub(super) async fn publish(
     req: &HttpRequest,
     payload: Body,

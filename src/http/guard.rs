@@ -76,7 +76,7 @@ pub(super) async fn around(
         }
     };
     audited::note(&gate, &answer, who.as_ref());
-    // Whatever was judged by the head alone, and whoever did it.
+    // Also an answer that was given by the head alone.
     let answer = body.before(line_end::put(answer), gate.limits.body_time).await;
     Ok(dress(&gate, answer, budget))
 }

@@ -16,7 +16,7 @@ use crate::engine::{EngineError, Shards, Store};
 /// A probe younger than this makes the server ready. With [`RECENT`] and [`PROBE_TIMEOUT`] a healthy
 /// but slow store stays green, and a lost one turns red within this time.
 const FRESH: Duration = Duration::from_secs(3);
-/// Who asks is answered by a probe that is over no longer than this; else there is another one first.
+/// A request is answered by a probe that ended no longer ago than this; else there is another one first.
 const RECENT: Duration = Duration::from_millis(1_000);
 /// After a failure the next probe comes sooner, so that green comes back soon.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -32,13 +32,13 @@ pub struct Readiness {
 
 #[derive(Debug)]
 struct State {
-    /// When the newest probe was over, whatever it said.
+    /// When the newest probe ended, whatever it said.
     over: Option<Instant>,
     /// When the newest successful probe came back.
     last: Option<Instant>,
     /// What it said.
     shards: Shards,
-    /// Why the probe after it failed; none when it did not.
+    /// Why the probe after it failed; `None` if it did not.
     failure: Option<String>,
     closing: bool,
     /// Whether requests are answered: before that nothing is logged as ready.

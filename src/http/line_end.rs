@@ -1,4 +1,4 @@
-//! Programs that people run in a terminal get a line's end after their answer, so that the prompt stands in a line
+//! Programs that people run in a terminal get a line's end after their answer, so that the prompt has a line
 //! of its own. All others get what was answered, to the byte.
 
 use actix_web::HttpRequest;

@@ -212,7 +212,7 @@ impl Gate {
         let Err(closed) = caller.identity.may_see(feed.as_str(), Visibility::Private) else { return Ok(()) };
         let private = match self.live.is_private(feed) {
             Some(false) => false,
-            // Also where it is known: a refusal that came sooner would tell strangers that the feed is watched.
+            // Also where it is known: a refusal that came sooner would show strangers that the feed is watched.
             Some(true) | None => {
                 self.run(self.engine.read_policy(feed)).await?.visibility == Visibility::Private
             }
@@ -254,7 +254,7 @@ pub(crate) trait StoreCall<T>: Future<Output = Result<T, EngineError>> {}
 
 impl<T, C: Future<Output = Result<T, EngineError>>> StoreCall<T> for C {}
 
-/// Whom the door let in.
+/// The sender of a request that access control let in.
 pub(crate) fn caller_of(req: &HttpRequest) -> Caller {
     req.extensions().get::<Caller>().cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a host does to a show that runs: taking gifts back, telling overlays what to do.
+//! What a host does to a show that runs: taking gifts back, commands to overlays.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};

@@ -1,6 +1,6 @@
 //! A request's body on its way, shared by the handler, which reads it or does not, and the guard, which sees to it
 //! that it has come before the answer goes out. An answer that overtakes the body ends the connection, since nobody
-//! can tell where the next request begins in it, and a client that sends head and body apart is not always told.
+//! knows where the next request begins in it, and a client that sends head and body apart does not always get the answer.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -22,10 +22,10 @@ use futures_util::{Stream, StreamExt};
 use super::inbound;
 
 /// The largest rest of a body that is read on and thrown away so that its connection stays usable, in bytes. (A client
-/// that has more to send is better told to stop.)
+/// that has more to send should be stopped.)
 const READ_ON_MOST: usize = 1 << 20;
 
-/// See the module. Clones are the same body.
+/// The body of a request. Clones share it.
 #[derive(Clone)]
 pub(super) struct Body(Rc<RefCell<State>>);
 

@@ -76,8 +76,8 @@ pub(super) async fn block(
     Ok(answers::json(status, &BlockEntry::from(&block)))
 }
 
-/// Takes back the rows of a user in the feeds of a scope. A feed that cannot do it holds up no other; who asks is told
-/// of the first, and may ask again.
+/// Takes back the rows of a user in the feeds of a scope. A feed that cannot do it holds up no other; the answer names
+/// the first, and the request may be repeated.
 async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> Result<(), ApiError> {
     let mut failed = None;
     let mut from = async |feeds: Vec<FeedId>| {

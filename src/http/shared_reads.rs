@@ -32,7 +32,7 @@ impl<A, T> Default for SharedReads<A, T> {
     }
 }
 
-/// Locked by the one who reads it, for whom all others wait.
+/// Locked by the one that reads it; all others wait for that one.
 type Slot<T> = Arc<tokio::sync::Mutex<Option<Read<T>>>>;
 
 struct Read<T> {

@@ -79,7 +79,7 @@ impl UnverifiedBodies {
 }
 
 impl Share<'_> {
-    /// Takes so many bytes more, if they are left.
+    /// Takes this number of bytes more, if they are left.
     fn grow(&mut self, more: usize) -> Result<(), ApiError> {
         let taken = self.all.change(|held| {
             let own = held.of.get(&self.address).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Frames that are due together, joined once for all watchers to whom the same is due.
+//! Frames that are due together, joined once for all watchers that get the same.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ impl FrameBatch {
         self.frames.len() as u64
     }
 
-    /// Changes that they tell of, a snapshot's not counted.
+    /// Changes in them; a snapshot's do not count.
     pub fn changes(&self) -> u64 {
         self.frames.iter().map(|frame| frame.ops()).sum()
     }

@@ -103,7 +103,7 @@ pub enum Due {
 /// How a watcher starts.
 #[derive(Debug)]
 pub enum Start {
-    /// The board has no list yet, or is looking in the history for what the watcher missed. It moves when that is over.
+    /// The board has no list yet, or is looking in the history for what the watcher missed. It moves when that has ended.
     NotReady,
     /// From here, after this frame.
     At(Cursor, Arc<Frame>),
@@ -184,12 +184,12 @@ impl Board {
         self.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What watchers are told of how many watch.
+    /// How many watch, as watchers see it.
     pub(super) fn presence(&self) -> &Presence {
         &self.presence
     }
 
-    /// Tells watchers how many watch, if they are to be told.
+    /// Announces how many watch, if the feed does that.
     pub(super) fn tell_presence(&self, watchers: u64) {
         if self.presence.tell(&self.feed, watchers) {
             self.moved(self.locked());
@@ -206,7 +206,7 @@ impl Board {
         self.private.load(Ordering::Acquire)
     }
 
-    /// From now on. Wakes every watcher, so that who may not stay is told at once.
+    /// From now on. Wakes every watcher, so that those that may not stay are closed at once.
     pub(super) fn set_private(&self, private: bool) {
         if self.private.swap(private, Ordering::AcqRel) != private {
             self.moved(self.locked());
@@ -248,7 +248,7 @@ impl Board {
         self.skew_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// Where the board stands; none until the first list is there.
+    /// The board's position; `None` until the first list is there.
     pub fn position(&self) -> Option<Position> {
         let state = self.locked();
         state.listed.then(|| state.list.at.clone())

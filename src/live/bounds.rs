@@ -32,7 +32,7 @@ pub struct WatchLimits {
     pub history_bytes_of_node: Rate,
 }
 
-/// So many in a second, and so many at once after a pause.
+/// How many in a second, and how many at once after a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate {
     /// In the long run; 0 is no limit.
@@ -53,7 +53,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What to tell the client: a code, and what to do.
+    /// For the client: a code, and what to do.
     pub fn told(self) -> (&'static str, &'static str) {
         match self {
             Refused::Followed => {

@@ -54,12 +54,12 @@ pub struct Live {
     feeds: Mutex<HashMap<FeedId, Entry>>,
     /// Set once: over how long the goodbyes are spread.
     pub(super) closing: watch::Sender<Option<Duration>>,
-    /// Told whose watchers are to be judged again.
+    /// Gets the watchers that are to be judged again.
     pub(super) judging: broadcast::Sender<Judge>,
     /// The longest that a watcher is asked to stay away, in milliseconds; see [`Live::close_over`].
     away_most_ms: AtomicU64,
     watchers: AtomicUsize,
-    /// Told when the last watcher has left.
+    /// Notified when the last watcher has left.
     empty: Notify,
 }
 
@@ -137,7 +137,7 @@ impl Live {
         self.bounds.admit_ranking(address, Moment::now())
     }
 
-    /// The same, where a refusal is not told yet and so not counted.
+    /// The same, without counting a refusal, which has not been answered yet.
     pub fn admit_quietly(&self, address: Option<IpAddr>, feed: &FeedId) -> Result<Admission, Refused> {
         let (watched, followed) = {
             let feeds = self.locked();
@@ -202,13 +202,13 @@ impl Live {
         board.position().map(|_| board.is_private())
     }
 
-    /// Tells every watcher goodbye at once; they leave on their own.
+    /// Closes every watcher at once; they leave on their own.
     pub fn close(&self) {
         self.close_over(Duration::ZERO);
     }
 
-    /// Tells the watchers goodbye one after the other over `time`; they leave on their own. Newcomers
-    /// are told at once. The more watchers there are, the wider are their returns spread, so that
+    /// Closes the watchers one after the other over `time`; they leave on their own. Newcomers
+    /// are closed at once. The more watchers there are, the wider are their returns spread, so that
     /// the nodes that stay are not met by all of them together.
     pub fn close_over(&self, time: Duration) {
         let most = self.watchers() as u64 * 1_000 / RETURNS_PER_SECOND;
@@ -221,7 +221,7 @@ impl Live {
         self.away_most_ms.load(Ordering::SeqCst)
     }
 
-    /// Until watchers are told goodbye; at once when they were.
+    /// Returns when watchers are closed; at once if they were.
     pub fn leaving(&self) -> impl Future<Output = ()> + use<> {
         let mut closing = self.closing.subscribe();
         async move {
@@ -242,7 +242,7 @@ impl Live {
         all.collect()
     }
 
-    /// Boards of feeds whose watchers are told how many watch.
+    /// Boards of feeds whose watchers see how many watch.
     pub(super) fn boards_that_tell_presence(&self) -> Vec<Arc<Board>> {
         let feeds = self.locked();
         feeds
@@ -382,7 +382,7 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
     }
 }
 
-/// Tells the store how many watch here, and watchers how many watch everywhere.
+/// Reports to the store how many watch here, and announces how many watch everywhere.
 async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
     let mut reporter = Reporter::new(Instant::now());
     loop {
@@ -392,7 +392,7 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
         beat.works();
         faults::pass("presence").await;
         if let Err(error) = tell_presence(&live, &mut reporter).await {
-            // Counts are late until the store answers again, which others tell of.
+            // Counts are late until the store answers again; other parts log that.
             tracing::debug!(%error, "watchers could not be notified");
         }
     }

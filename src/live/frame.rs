@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::domain::change::push_none;
 use crate::domain::{Change, Epoch, FeedId, FeedList, Millis, Omit, Position};
 
-/// Silence after which a watcher gets a keepalive, as told to it, in milliseconds.
+/// Silence after which a watcher gets a keepalive, as the welcome says, in milliseconds.
 pub const KEEPALIVE_MS: u64 = 25_000;
 
 /// A way to put frames on a wire. The transports define theirs; frames keep what it makes.
@@ -48,7 +48,7 @@ pub struct Frame {
     encoded: [OnceLock<Bytes>; Encoding::MOST],
     /// In a delta: where each op begins in `json`, from the first seq on.
     ops: Box<[u32]>,
-    /// Which of `ops`, by index, tell of totals and goals.
+    /// Which of `ops`, by index, are about totals and goals.
     counted: Box<[u32]>,
     /// The delta for watchers that want none of those, made when the first of them is owed it.
     without_totals: OnceLock<Arc<Frame>>,
@@ -121,7 +121,7 @@ impl Frame {
         self.ops.len() as u64
     }
 
-    /// The frame for watchers that leave `omit` out: itself, unless it is a delta that tells of that.
+    /// The frame for watchers that leave `omit` out: itself, unless it is a delta with any of that.
     pub(super) fn omitting(self: &Arc<Frame>, omit: Omit) -> Arc<Frame> {
         match omit {
             Omit::Totals if !self.counted.is_empty() => {
@@ -311,7 +311,7 @@ mod tests {
             let part = Frame::joined(&feed, 4 + skip as u64, [&whole].into_iter(), cut).unwrap();
             assert_eq!(text(&part), delta(&ops[skip..]));
         }
-        // Nobody pays for a second text of what tells of nothing that is left out.
+        // A delta without anything that is left out has no second text.
         let plain = Arc::new(Frame::delta(&feed, &epoch, &[removed(1)]));
         assert!(Arc::ptr_eq(&plain, &plain.omitting(cut)));
     }

@@ -1,4 +1,4 @@
-//! Tells the store how many watch on this node, and watchers how many watch on all nodes.
+//! Reports to the store how many watch on this node, and announces how many watch on all nodes.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,23 +7,23 @@ use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
 use crate::engine::{Count, EngineError, Store};
 
-/// How often counts are looked at. Watchers are told no more often than that.
+/// How often counts are looked at. They are announced no more often than that.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// How often a node whose counts do not change says that it lives.
 const RENEW: Duration = Duration::from_millis(NODE_LEASE_MS / 3);
 
-/// How often all counts are told anew: what nobody renews expires in a day.
+/// How often all counts are reported anew: what is not renewed expires in a day.
 const ALL_ANEW: Duration = Duration::from_secs(6 * 3_600);
 
-/// What this node has told the store.
+/// What this node has reported to the store.
 #[derive(Debug)]
 pub(super) struct Reporter {
     node: String,
     told: HashMap<FeedId, Count>,
     renewed: Option<Instant>,
     all_told: Instant,
-    /// Of feeds whose watchers are told: the count of the last look, which may still be on its way up or down.
+    /// Of feeds with announcements: the count of the last look, which may still be on its way up or down.
     seen: HashMap<FeedId, u64>,
 }
 
@@ -33,7 +33,7 @@ impl Reporter {
         Reporter { node, told: HashMap::new(), renewed: None, all_told: now, seen: HashMap::new() }
     }
 
-    /// Tells the store what has changed, if anything; `counts` are the feeds with watchers here. Costs nothing on a
+    /// Reports to the store what has changed, if anything; `counts` are the feeds with watchers here. Costs nothing on a
     /// node that nobody watches.
     pub(super) async fn report(
         &mut self,
@@ -74,7 +74,7 @@ impl Reporter {
         (!is_known && self.told.len() > changed.len()).then(all)
     }
 
-    /// Forgets what was seen of feeds whose watchers are not told any more.
+    /// Forgets what was seen of feeds without announcements.
     pub(super) fn tells_only(&mut self, feeds: &[FeedId]) {
         self.seen.retain(|feed, _| feeds.contains(feed));
     }
@@ -95,7 +95,7 @@ impl Reporter {
         }
     }
 
-    /// Whether watchers who know `told` are to be told that `is` watch now: at once when that is another hundredth,
+    /// Whether `is` is to be announced after `told`: at once if it differs by a hundredth,
     /// else when it has stayed so since the last look.
     pub(super) fn worth_telling(&mut self, feed: &FeedId, told: Option<u64>, is: u64) -> bool {
         let before = self.seen.insert(feed.clone(), is);

@@ -204,7 +204,7 @@ impl<S: FeedSource> Replica<S> {
             told = self.comparisons.changed() => {
                 told.map_err(|_| Stop::Closed)?;
                 self.beat.works();
-                // Before it is read: what the head tells of may be waiting here.
+                // Before it is read: the changes up to this head may be waiting here.
                 self.heed_waiting(notices).await?;
                 let head = self.comparisons.borrow_and_update().clone();
                 if let Some(head) = head {
@@ -215,7 +215,7 @@ impl<S: FeedSource> Replica<S> {
         Ok(())
     }
 
-    /// Heeds what waits, and flushes when nothing is to be gathered, or enough is: whoever took a notice, its change must
+    /// Handles what waits, and flushes when nothing is to be gathered, or enough is: after a notice was taken, its change must
     /// not stay behind until the next one.
     async fn heed_waiting(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
         while self.pending.len() < GATHER_MOST

@@ -31,7 +31,7 @@ pub struct Session {
     watches: SmallVec<[Watching; 1]>,
     /// Whose turn it is: no feed starves another on the same socket.
     turn: u32,
-    /// Whom it counts for; none when it is not limited.
+    /// The address that it counts for; `None` if that is not limited.
     address: Option<IpAddr>,
     /// Commands that came, of what may.
     commands: Used,
@@ -52,13 +52,13 @@ pub enum Full {
 }
 
 impl Session {
-    /// A session that watches nothing yet. `address`: whom it counts for; none when it is not limited.
+    /// A session that watches nothing yet. `address`: the one that it counts for; `None` if that is not limited.
     pub fn new(worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
         let nothing = Used::nothing(Moment::now());
         Session { worker, watches: SmallVec::new(), turn: 0, address, commands: nothing, replayed: nothing }
     }
 
-    /// Whether another command may come now: so many in a second.
+    /// Whether another command may come now: their rate is limited.
     pub fn may_command(&mut self, now: Moment) -> bool {
         let rate = self.worker.live().bounds().limits().commands;
         let may = self.commands.up_until(rate, now).is_none();
@@ -127,7 +127,7 @@ impl Session {
         (0..admissions).for_each(|_| self.worker.live().bounds().give_back(self.address));
     }
 
-    /// Whom it counts for; none when it is not limited.
+    /// The address that it counts for; `None` if that is not limited.
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }

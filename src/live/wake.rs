@@ -78,7 +78,7 @@ impl WakeQueue {
         }
     }
 
-    /// Changes came that are so many deliveries together.
+    /// Changes came that make this number of deliveries.
     pub(super) fn owe(&self, deliveries: u64) {
         let mut local = self.local.borrow_mut();
         local.owed += deliveries;
@@ -96,7 +96,7 @@ impl WakeQueue {
         std::mem::take(&mut local.owed)
     }
 
-    /// Whether so many deliveries are owed. If not, `task` is woken once they are.
+    /// Whether this number of deliveries is pending. If not, `task` is woken once they are.
     pub fn owes(&self, enough: u64, task: &Waker) -> bool {
         let mut local = self.local.borrow_mut();
         let owes = local.owed >= enough;

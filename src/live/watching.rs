@@ -36,7 +36,7 @@ pub struct WatchOptions {
     pub since: Option<Position>,
     /// The least time between two deliveries; zero: no such bound.
     pub spacing: Duration,
-    /// What it is not told of.
+    /// What it does not get.
     pub omit: Omit,
     /// It says that it is an overlay, and counts as one.
     pub overlay: bool,
@@ -47,12 +47,12 @@ pub(super) struct Watching {
     watch: Watch,
     phase: Phase,
     ready: Option<Rc<FrameBatch>>,
-    /// The version of presence that the watcher was told last.
+    /// The version of presence that the watcher got last.
     presence: u64,
     last_sent: Moment,
     /// Least time between two deliveries, from `max_hz`, in microseconds.
     spacing: u32,
-    /// What it is not told of.
+    /// What it does not get.
     omit: Omit,
     /// It counts as an overlay.
     overlay: bool,
@@ -100,7 +100,7 @@ type PageRead = Pin<Box<dyn Future<Output = Result<HistoryPage, EngineError>> + 
 enum HistoryPage {
     /// The next changes.
     Changes(Vec<Change>),
-    /// History does not lead on either; the feed stands here.
+    /// History does not lead on either; this is the feed's position.
     NotCovered(Position),
 }
 

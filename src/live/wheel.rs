@@ -26,7 +26,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// Entries by the tick at which they are looked at.
 pub(super) struct Wheel {
     start: Moment,
-    /// Ticks before this one are over.
+    /// Ticks before this one have ended.
     next: u64,
     slots: Vec<Vec<u32>>,
     occupied: [u64; SLOTS as usize / 64],
@@ -52,7 +52,7 @@ impl Wheel {
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// When the next tick with an entry is over.
+    /// When the next tick with an entry ends.
     pub(super) fn wake_at(&self) -> Option<Moment> {
         let tick = self.next_occupied()?;
         Some(self.start + Duration::from_nanos(TICK.as_nanos() as u64 * tick))
@@ -79,7 +79,7 @@ impl Wheel {
         None
     }
 
-    /// Moves on to `now`: every tick that is over, with its entries.
+    /// Moves on to `now`: every tick that has ended, with its entries.
     pub(super) fn turn(&mut self, now: Moment) -> Vec<(u64, Vec<u32>)> {
         let since = now.since(self.start);
         let over = (since.as_nanos() / TICK.as_nanos()) as u64;

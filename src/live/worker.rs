@@ -28,7 +28,7 @@ pub struct Worker {
     feeds: Rc<LocalFeeds>,
     timers: RefCell<Slab<TimerSlot>>,
     wheel: RefCell<Wheel>,
-    /// Told when the wheel's next tick has come closer.
+    /// Notified when the wheel's next tick has come closer.
     closer: Rc<Notify>,
     wakes: Rc<WakeQueue>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
@@ -74,7 +74,7 @@ impl Worker {
         &self.live
     }
 
-    /// True once watchers are being told goodbye.
+    /// True once watchers are being closed.
     pub fn is_closing(&self) -> bool {
         self.closing.get()
     }
@@ -250,7 +250,7 @@ async fn close(worker: Weak<Worker>, live: Arc<Live>) {
     let Some(worker) = worker.upgrade() else { return };
     worker.closing.set(true);
     let begun = Moment::now();
-    // A connection that begins from here on is told at once, so these are all that must be told here.
+    // A connection that begins from here on is closed at once, so these are all that must be closed here.
     let slots: Vec<usize> = worker.timers.borrow().iter().map(|(slot, _)| slot).collect();
     let mut told = 0;
     while told < slots.len() {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 /// Drops that are shown at most; three series each.
 pub const MOST: usize = 64;
 
-/// See the module. Clones are the same.
+/// Units of drops, for the metrics. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct DropUnits {
     seen: Arc<Mutex<Seen>>,
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl DropUnits {
-    /// A drop was seen with so many units free, held and sold.
+    /// Notes the units of a drop that are free, held and sold.
     pub fn note(&self, feed: &str, drop: &str, units: [u64; 3]) {
         let mut seen = self.locked();
         seen.sightings += 1;

@@ -283,7 +283,7 @@ labels! {
         Full = "full",
         /// Too few replicas had the write in time.
         NotReplicated = "not_replicated",
-        /// The caller stopped waiting: its time was over, or its client left.
+        /// The caller stopped waiting: its time had ended, or its client left.
         Abandoned = "abandoned",
     }
 
@@ -315,7 +315,7 @@ labels! {
         Replica = "replica",
         /// What compares watched feeds with the store.
         Compare = "compare",
-        /// What tells how many watch.
+        /// Announcements of how many watch.
         Presence = "presence",
         /// What does what is due.
         Due = "due",

@@ -1,4 +1,4 @@
-//! What the gateway counts, for `GET /metrics`. docs/METRICS.md says what each one tells.
+//! What the gateway counts, for `GET /metrics`. docs/METRICS.md says what each one means.
 //!
 //! One [`Metrics`] per gateway, made by `app` and handed down. Every label has a fixed set of values
 //! ([`labels`]), never a feed's name or a user's id; all series are there from the start, so the first
@@ -77,7 +77,7 @@ pub struct Metrics {
     pub report_lost: Counter,
     /// Rows taken back through this node.
     pub rows_retracted: Counter,
-    /// Rows of watched feeds whose time was over, as this node saw it.
+    /// Rows of watched feeds that expired, as this node saw it.
     pub rows_expired: Counter,
     /// Feeds that this node follows.
     pub feeds_watched: Gauge,

@@ -55,7 +55,7 @@ fn resident_bytes() -> Option<i64> {
 }
 
 fn open_fds() -> Option<i64> {
-    // Linux 6.2 and newer tell the number; before, they are counted one by one.
+    // Linux 6.2 and newer say the number; before, they are counted one by one.
     match fs::metadata("/proc/self/fd").ok()?.len() {
         0 => i64::try_from(fs::read_dir("/proc/self/fd").ok()?.count()).ok(),
         known => i64::try_from(known).ok(),

@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 /// Feeds that are remembered at most. The one not seen for longest makes room.
 pub const MOST: usize = 64;
 
-/// See the module. Clones are the same.
+/// Gifts in review, for the metrics. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewsWaiting {
     seen: Arc<Mutex<Seen>>,
@@ -28,7 +28,7 @@ impl ReviewsWaiting {
         self.gauge.clone()
     }
 
-    /// So many wait in a feed. A feed in which none does is forgotten.
+    /// This number waits in a feed. A feed in which none does is forgotten.
     pub fn note(&self, feed: &str, waiting: usize) {
         self.change(feed, |_| waiting);
     }

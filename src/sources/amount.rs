@@ -1,4 +1,4 @@
-//! Amounts, read from the text that stands in the JSON: a decimal number is never a float here, and what
+//! Amounts, read from the text that the JSON has: a decimal number is never a float here, and what
 //! does not fit exactly is refused.
 
 use std::fmt;

@@ -50,7 +50,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What stands at a JSON pointer (RFC 6901); none when nothing does.
+    /// The value at a JSON pointer (RFC 6901), if there is one.
     pub fn at(self, pointer: &str) -> Option<Node<'a>> {
         let mut raw = self.0;
         for step in pointer.split('/').skip(1) {
@@ -71,7 +71,7 @@ impl<'a> Node<'a> {
         Some(Node(raw))
     }
 
-    /// The value as it stands in the JSON text.
+    /// The value as the JSON text has it.
     pub fn raw(self) -> &'a str {
         self.0.get()
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::amount::Decimal;
 use super::body::Node;
 
-/// One condition: what stands at a pointer is, or is not, one of these. Nothing at the pointer is `null`.
+/// One condition: the value at a pointer is, or is not, one of these. Nothing at the pointer is `null`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {

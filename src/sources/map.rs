@@ -69,7 +69,7 @@ fn id_of(owner: Owner<'_>, event: &str) -> Result<GiftId, Refusal> {
     hashed.parse().map_err(|rule| Refusal::Unmapped(format!("the id {rule}")))
 }
 
-/// The amount of an event in minor units, if its rule says where one stands.
+/// The amount of an event in minor units, if its rule says where it is.
 pub fn amount(
     settings: &Settings,
     rule: &EventRule,
@@ -183,7 +183,7 @@ fn salted(owner: Owner<'_>, purpose: &str, text: &str) -> String {
     hex(&hmac_sha256(owner.salt.as_bytes(), &parts)[..16])
 }
 
-/// What the gift is worth, in the currency's smallest units by ISO 4217; none when the event has no amount to
+/// What the gift is worth, in the currency's smallest units by ISO 4217; `None` if the event has no amount to
 /// look for.
 fn value(settings: &Settings, rule: &EventRule, found: &Found<'_>) -> Result<Option<Value>, Refusal> {
     let map = &rule.map;
@@ -220,7 +220,7 @@ fn unmapped(places: &[Place], what: impl std::fmt::Display) -> Refusal {
     Refusal::Unmapped(format!("what stands at {} {what}", spelled(places)))
 }
 
-/// Places as they are told to a person.
+/// Places as they are shown to a person.
 fn spelled(places: &[Place]) -> String {
     let one = |place: &Place| match place {
         Place::Body(pointer) => pointer.clone(),

@@ -68,7 +68,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// As it is shown to whoever tries a sample: JSON with `outcome` `gift`, `refund`, `ignored`, `challenge` or
+    /// As it is shown when a sample is tried: JSON with `outcome` `gift`, `refund`, `ignored`, `challenge` or
     /// `revoked`, and what belongs to it.
     pub fn to_json(&self) -> String {
         let (outcome, member) = match self {
@@ -151,7 +151,7 @@ pub fn sample(settings: &Settings, owner: Owner<'_>, body: &[u8]) -> Result<Even
             Some("sample")
         }
     }
-    // A sample of a form is often at hand as the JSON that stands in its field.
+    // A sample of a form is often at hand as the JSON of its field.
     let opened = match body.trim_ascii_start().starts_with(b"{") {
         true => body::open(&body::Form::Json, body)?,
         false => body::open(&settings.rules.body, body)?,

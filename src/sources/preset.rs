@@ -47,7 +47,7 @@ pub struct Preset {
     pub form_field: Option<String>,
     /// How it signs. Settings of `custom` bring their own.
     pub verify: Option<Scheme>,
-    /// What stands before the ids of its users, so that those of two platforms never meet.
+    /// The prefix of its users' ids, so that those of two platforms never meet.
     #[serde(default)]
     pub user_prefix: String,
     /// Currencies of which it counts other minor units than ISO 4217: how many decimals it takes them to have.
@@ -122,7 +122,7 @@ pub struct Map {
     /// The giver's id.
     #[serde(default)]
     pub user_id: Vec<Place>,
-    /// What else tells one giver from another; only its salted hash is kept.
+    /// What else differs from giver to giver; only its salted hash is kept.
     #[serde(default)]
     pub user_hash: Vec<Place>,
     /// The giver's name.

@@ -179,7 +179,7 @@ fn short(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<String> {
     Some(text)
 }
 
-/// Faults of an item, with where the item stands.
+/// Faults of an item, with the place of the item.
 fn below(faults: &mut Vec<Fault>, list: &str, at: usize, inner: Vec<Fault>) {
     faults
         .extend(inner.into_iter().map(|one| json::fault(&format!("{list}/{at}{}", one.pointer), one.detail)));

@@ -45,7 +45,7 @@ pub enum Scheme {
         /// How it is spelled.
         #[serde(default)]
         encoding: Encoding,
-        /// What stands before it, such as `sha256=`.
+        /// Its prefix, such as `sha256=`.
         #[serde(default)]
         prefix: String,
     },
@@ -143,7 +143,7 @@ pub fn check_token(pointer: &str, credential: &str, root: Node<'_>) -> Result<()
     let Some(sent) = root.at(pointer).and_then(Node::text) else {
         return Err(refused(format!("the body holds no token at {pointer}")));
     };
-    // Hashes have one length, so the time tells nothing of the token's.
+    // Hashes have one length, so the time shows nothing of the token's.
     let same = sha256(sent).ct_eq(&sha256(credential));
     match bool::from(same) {
         true => Ok(()),

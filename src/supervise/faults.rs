@@ -2,7 +2,7 @@
 //!
 //! In a test build, the environment variable `TIPCAST_FAULTS` names a folder. A file in it whose name is
 //! that of a point in the code says what happens there next: `panic` (once; the file is renamed to
-//! `NAME.struck`), `stall MS` (once; whoever passes waits for so long), or `fail` (until the file is gone). The file
+//! `NAME.struck`), `stall MS` (once, for the next that passes), or `fail` (until the file is gone). The file
 //! `clock` sets the clock, see `domain::Millis::now`.
 
 #[cfg(feature = "faults")]
@@ -17,7 +17,7 @@ mod injected {
         Some(folder.as_ref()?.join(point))
     }
 
-    /// How long to stall; panics when told to.
+    /// How long to stall. Panics if the file says so.
     fn struck(point: &str) -> Option<Duration> {
         let file = file(point)?;
         let told = std::fs::read_to_string(&file).ok()?;
@@ -25,7 +25,7 @@ mod injected {
         if told != "panic" && !told.starts_with("stall ") {
             return None;
         }
-        // Whoever renames it first is the one whom it strikes.
+        // It strikes the one that renames it first.
         std::fs::rename(&file, file.with_extension("struck")).ok()?;
         match told.strip_prefix("stall ") {
             Some(ms) => ms.parse().ok().map(Duration::from_millis),

@@ -3,8 +3,8 @@
 //!
 //! A part that can begin anew is run by [`Parts::keep`]: when it panics it is started again, with a growing
 //! pause, and counted. A part that cannot (its state is gone with it) holds a [`Vital`]: when that is
-//! dropped by a panic, [`Parts::failed`] tells the composition root, which ends the process with a message
-//! so that whoever supervises the process starts it.
+//! dropped by a panic, [`Parts::failed`] informs the composition root, which ends the process with a message, so
+//! that the supervisor of the process starts it again.
 //!
 //! Ending is one way to stop working; the other is to get stuck. A part that has work says so by its
 //! [`Beat`], again with every step. One that has been silent for [`STUCK_AFTER`] while it has work is named
@@ -78,7 +78,7 @@ impl Parts {
         Arc::new(Parts { metrics, ..Parts::default() })
     }
 
-    /// Runs a part until a run returns, which means that it was told to end. A run that panics is followed
+    /// Runs a part until a run returns, which means that it was stopped. A run that panics is followed
     /// by another, made by `run`, after a pause. Dropping the future (aborting its task) ends the part.
     pub async fn keep<F, Run>(self: Arc<Self>, part: Part, mut run: F)
     where
@@ -117,7 +117,7 @@ impl Parts {
     }
 
     /// Runs a task whose state cannot be made anew: its panic is the end of the process, see
-    /// [`Parts::failed`]. It may return, and its task may be aborted, as it was told to end then.
+    /// [`Parts::failed`]. It may return, and its task may be aborted, because that means that it was stopped.
     pub async fn vital_task(self: Arc<Self>, part: Part, run: impl Future<Output = ()>) {
         if AssertUnwindSafe(run).catch_unwind().await.is_err() {
             self.fail(part);
@@ -125,12 +125,12 @@ impl Parts {
     }
 
     /// For a thread without which the process is of no use. It keeps what it gets for as long as it runs,
-    /// and calls [`Vital::done`] when it ends because it was told to.
+    /// and calls [`Vital::done`] if it ends because it was stopped.
     pub fn vital(self: &Arc<Self>, part: Part) -> Vital {
         Vital { registered: self.register(part), done: false }
     }
 
-    /// Until a vital part has ended without being told to; says which.
+    /// Returns when a vital part has ended without being stopped, and says which.
     pub async fn failed(&self) -> String {
         let mut failure = self.failure.subscribe();
         let failed = failure.wait_for(Option::is_some).await.map(|why| why.clone());
@@ -243,7 +243,7 @@ impl Vital {
         self.registered.beat()
     }
 
-    /// It ends because it was told to.
+    /// It ends because it was stopped.
     pub fn done(mut self) {
         self.done = true;
     }

@@ -62,7 +62,7 @@ pub(in crate::tools) enum Attempt {
 }
 
 impl Attempt {
-    /// How long to wait before the next one, after so many tries.
+    /// How long to wait before the next one, after `tries` tries.
     pub(in crate::tools) fn wait(asked: Option<Duration>, tries: u32, jitter: &mut Dice) -> Duration {
         let ceiling = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LAST_WAIT);
         asked.unwrap_or_else(|| ceiling.mul_f64(jitter.unit())).min(LONGEST_WAIT)

@@ -28,7 +28,7 @@ pub struct HealthcheckOptions {
 
 /// Well when the answer is a 2xx; otherwise says what is wrong.
 ///
-/// `own` is the URL of this machine's gateway: it is asked whoever its certificate is for, as the address is
+/// `own` is the URL of this machine's gateway: it is asked although its certificate has another name, as the address is
 /// loopback's.
 ///
 /// Boxed in this crate, so that the program that awaits it need not compile it.

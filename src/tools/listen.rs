@@ -45,7 +45,7 @@ const LAST_ACK: Duration = Duration::from_secs(3);
 const AWAY_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 const REFUSED_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What `tipcast listen` can be told.
+/// The options of `tipcast listen`.
 #[derive(Clone, Debug, Args)]
 pub struct ListenOptions {
     #[command(flatten)]
@@ -389,7 +389,7 @@ fn harmless(json: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        // In JSON these stand in strings only, and mean the same as their escape.
+        // In JSON these are in strings only, and mean the same as their escape.
         let turns = text::is_hazard(c) || matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}');
         if c.is_ascii() && c != '\u{7F}' || !turns {
             out.push(c);

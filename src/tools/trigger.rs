@@ -23,7 +23,7 @@ const DROP: &str = "trigger";
 /// How long to wait for the entry to be handed out.
 const WAIT_MS: u64 = 5_000;
 
-/// What `tipcast trigger` can be told.
+/// The options of `tipcast trigger`.
 #[derive(Clone, Debug, Args)]
 pub struct TriggerOptions {
     /// The entry's type, such as gift.accepted.

@@ -93,7 +93,7 @@ impl Drop for Export {
 
 /// What becomes of an attempt.
 enum Taken {
-    /// All but so many.
+    /// All but `count`.
     Except(u64),
     /// Not now.
     Later(String, Option<Duration>),
@@ -114,7 +114,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Until it is told to stop, or nobody records any more.
+    /// Until it is stopped, or all recorders are gone.
     async fn run(&mut self) {
         while self.gather().await {
             faults::pass("traces").await;

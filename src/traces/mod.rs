@@ -58,7 +58,7 @@ struct Recorder {
 }
 
 impl Tracer {
-    /// Records, and sends to the collector at `to`. Of a hundred traces that begin here so many are recorded.
+    /// Records, and sends to the collector at `to`. Of a hundred traces that begin here `sample_percent` are recorded.
     pub fn start(
         to: Url,
         sample_percent: u64,
@@ -76,7 +76,7 @@ impl Tracer {
         self.on.is_some()
     }
 
-    /// The span of a request that brought these `traceparent` and `tracestate` headers. None where nobody records: then
+    /// The span of a request that brought these `traceparent` and `tracestate` headers. `None` without a recorder: then
     /// it is passed on to nobody either. What is no traceparent, or comes twice, counts as none, and so does a
     /// tracestate that breaks its rules or has no traceparent.
     pub fn request<'a>(
@@ -109,7 +109,7 @@ impl Tracer {
     }
 
     /// The span of a delivery of gifts that came with these traces. It follows theirs where that is one, else it begins a
-    /// trace that names theirs. None where nobody records, or no gift was traced.
+    /// trace that names theirs. `None` without a recorder, or if no gift was traced.
     pub fn delivery(&self, name: &'static str, gifts: impl Iterator<Item = Option<Trace>>) -> Option<Span> {
         let on = self.on.as_ref()?;
         let mut first: Option<Trace> = None;
@@ -154,7 +154,7 @@ impl Tracer {
 #[derive(Debug)]
 pub struct Span {
     trace: Trace,
-    /// None where those before decided that nobody records.
+    /// `None` if an earlier step decided not to record.
     recording: Option<Box<Recording>>,
 }
 
@@ -223,7 +223,7 @@ impl Span {
         }
     }
 
-    /// It is over; to the collector with it, or, where too many wait, away.
+    /// Ends it. It goes to the collector, or is dropped if too many wait.
     pub fn end(self) {
         let Some(recording) = self.recording else { return };
         let Recording { to, begun, mut record } = *recording;

@@ -15,7 +15,7 @@ pub enum Kind {
     Client = 3,
 }
 
-/// A span that is over.
+/// A span that has ended.
 #[derive(Debug)]
 pub struct Record {
     pub trace: Trace,
@@ -33,7 +33,7 @@ pub struct Record {
     pub failure: Option<String>,
 }
 
-/// The body of one export. `instance` tells gateways apart.
+/// The body of one export. `instance` is another for each gateway.
 pub fn body(spans: &[Record], instance: &str) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     let spans: Vec<Value> = spans.iter().map(span).collect();

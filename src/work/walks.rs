@@ -16,7 +16,7 @@ use crate::supervise::{Beat, Part, Parts, faults};
 /// How often it is looked whether there is something to do.
 const LOOK: Duration = Duration::from_secs(4);
 
-/// After a step the store has so many times as long for everybody else, and at least [`LEAST`].
+/// After a step the store has this many times as long for all other calls, and at least [`LEAST`].
 const SHARE: u32 = 4;
 const LEAST: Duration = Duration::from_millis(5);
 
@@ -35,7 +35,7 @@ impl WalkLoop {
         WalkLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Walks, run)) }
     }
 
-    /// Finishes the step that is under way. Another node goes on when this one's turn is over.
+    /// Finishes the step that is under way. Another node goes on when this one's lease has run out.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
         let _ = (&mut self.task).await;

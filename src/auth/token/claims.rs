@@ -1,4 +1,4 @@
-//! What a token says, read strictly: a claim of a wrong type, or one that stands there twice, makes it bad.
+//! What a token says, read strictly: a claim of a wrong type, or one that is there twice, makes it bad.
 
 use data_encoding::BASE64URL_NOPAD;
 use jsonwebtoken::Algorithm;

@@ -29,7 +29,7 @@ const SECRET_LEAST: usize = 32;
 /// Feeds that one token may list.
 const FEEDS_MOST: usize = 256;
 
-/// Why a token is refused. Each is told to whoever sent it, and says nothing of keys or other viewers.
+/// Why a token is refused. The sender gets the reason, which says nothing of keys or other viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadToken {
     /// Tokens are not set up.
@@ -48,7 +48,7 @@ pub enum BadToken {
     KeysUnavailable(u32),
     /// `exp` or `iat` is missing.
     NoTimes,
-    /// It is over.
+    /// It has expired.
     Expired,
     /// `nbf` or `iat` is in the future.
     NotYet,
@@ -113,7 +113,7 @@ pub struct Viewer {
     pub may_hold: bool,
     /// When it was issued: what was revoked is older.
     pub issued_at: Millis,
-    /// From when on it is over. Of one that was accepted by the clocks' leeway, the end of that.
+    /// When it expires. Of one that was accepted by the clocks' leeway, the end of that.
     pub ends_at: Millis,
 }
 

@@ -150,7 +150,7 @@ fn nothing_but_a_signature_makes_a_token_good() {
             assert_eq!(verifier.check(&token, NOW), Err(BadToken::Algorithm), "{alg}");
         }
     }
-    // Whoever names a key of its own signs with it; the names are not looked at.
+    // A sender that names a key of its own signs with it; the names are not looked at.
     let own = Minter::private_pem(EC.0.as_bytes()).unwrap();
     let set: Value = serde_json::from_str(JWKS).unwrap();
     let mut strangers = Verifier::new(rules());

@@ -15,8 +15,8 @@ const ONES: u64 = u64::from_le_bytes([1; 8]);
 /// The highest bit of each byte.
 const HIGH: u64 = ONES << 7;
 
-/// Marks the highest bit of each byte that ends a string or cannot stand in one as it is: quotes, backslashes and control characters.
-/// And perhaps of some that stand behind such a one.
+/// Marks the highest bit of each byte that ends a string or cannot be in one as it is: quotes, backslashes and control characters.
+/// And perhaps of some that come behind such a one.
 #[inline]
 fn special(word: u64) -> u64 {
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
@@ -48,7 +48,7 @@ fn last_word(rest: &[u8]) -> [u8; 8] {
     word
 }
 
-/// Where something stands in a text, in bytes.
+/// The place of something in a text, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Span {
     from: u32,
@@ -113,7 +113,7 @@ pub(super) struct Looks {
 /// Values of a body, or of one element of a list, that are remembered. No body that is right has half as many.
 pub(super) const VALUES_MAX: usize = 4096;
 
-/// The values of a JSON text. A value is told by its place among them; the text is the first.
+/// The values of a JSON text. A value is named by its place among them; the text is the first.
 #[derive(Default)]
 pub(super) struct Nodes {
     all: Vec<Node>,
@@ -182,7 +182,7 @@ impl Nodes {
         walk.skip().is_none().then_some((Nodes { all: walk.nodes, too_many: false }, len))
     }
 
-    /// The value as it stands in the text.
+    /// The value as the text has it.
     #[inline]
     pub(super) fn value<'a>(&self, text: &'a str, place: usize) -> &'a str {
         self.all.get(place).map_or("", |node| node.value.of(text))
@@ -395,10 +395,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Moves behind the string that begins here, and tells how it looks.
+    /// Moves behind the string that begins here. Returns how it looks.
     #[inline]
     fn string(&mut self) -> Option<Looks> {
-        // The highest bit of each byte that is DEL or no ASCII, and perhaps of some that stand behind such a one.
+        // The highest bit of each byte that is DEL or no ASCII, and perhaps of some that come behind such a one.
         let strange = |word: u64| word | word.wrapping_add(ONES);
         let (mut at, mut seen, mut is_escaped) = (self.at + 1, 0, false);
         loop {
@@ -413,7 +413,7 @@ impl<'a> Walk<'a> {
                 at += 8;
                 continue;
             }
-            // What stands before the first of them.
+            // What is in front of the first of them.
             seen |= strange(word) & (marks & marks.wrapping_neg()).wrapping_sub(1);
             at += marks.trailing_zeros() as usize / 8;
             match self.bytes.get(at)? {

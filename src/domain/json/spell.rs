@@ -12,7 +12,7 @@ pub fn push_number(out: &mut String, number: i64) {
 }
 
 /// `text` as a JSON string, appended to `out`. Never leaves a raw control character, so the
-/// result can stand in line-based formats.
+/// result fits into line-based formats.
 pub fn push_string(out: &mut String, text: &str) {
     if has_special(text.as_bytes()) {
         out.push_str(&serde_json::Value::from(text).to_string());

@@ -15,7 +15,7 @@ enum Do {
     Restart,
 }
 
-/// A client of one feed: the fold, and what stands around it.
+/// A client of one feed: the fold, and what is around it.
 #[derive(Default)]
 struct Client {
     list: FeedList,

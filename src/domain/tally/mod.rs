@@ -1,4 +1,4 @@
-//! Totals, leaders and goals (contract section 8): what counts, in which periods, for whom.
+//! Totals, leaders and goals (contract section 8): what counts, in which periods, for which givers.
 //!
 //! The sums themselves are the scripts'; here is what is parsed and what is shown.
 //!

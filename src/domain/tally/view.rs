@@ -31,11 +31,11 @@ pub struct PeriodView {
     pub points: u64,
     /// Amounts by currency, the largest first.
     pub values: Vec<(String, u64)>,
-    /// Of each measure that is told, the highest first.
+    /// Of each measure that is announced, the highest first.
     pub leaders: Vec<(Measure, Vec<Leader>)>,
 }
 
-/// What watchers were told of periods.
+/// Periods as they were announced.
 pub type TotalsView = BTreeMap<Period, Arc<PeriodView>>;
 
 impl PeriodView {

@@ -23,7 +23,7 @@ pub(super) struct Session<'a> {
 /// A refusal, as `Err`.
 pub(super) type Answer = Result<Reply, &'static str>;
 
-/// What a command's name stands for.
+/// What a command's name means.
 struct Command {
     name: &'static str,
     /// The number of words, the name included. A negative number is a minimum.

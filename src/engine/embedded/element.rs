@@ -1,4 +1,4 @@
-//! A row of `elements`: how a value is sealed, and which effect it stands for.
+//! A row of `elements`: the checksum of its value, and the effect that it is.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn sum(owner: [u8; 4], key: &[u8], element: &[u8], value: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What was sealed, or the checksum of its owner as it stands there. Where only that is damaged the rest says whose it is.
+/// The value, or the checksum of its owner as the row has it. Where only that is damaged the rest says whose it is.
 pub(super) fn unseal<'a>(
     owner: &[u8],
     key: &[u8],

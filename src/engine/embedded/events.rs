@@ -1,4 +1,4 @@
-//! What the two threads of the store are told: by those who ask, and by each other.
+//! What the two threads of the store receive: from callers, and from each other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -24,7 +24,7 @@ pub enum Fields<V> {
 /// A name and what belongs to it.
 pub type Named<'a, V> = (&'a Arc<[u8]>, &'a V);
 
-/// Where a name stands in a scan.
+/// The place of a name in a scan.
 pub(super) fn place_of(name: &[u8]) -> u64 {
     sha256(name)[..6].iter().fold(0, |place, byte| place << 8 | u64::from(*byte))
 }

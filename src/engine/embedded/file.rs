@@ -290,7 +290,7 @@ pub(super) fn begin_log(conn: &Connection, new: &NewLog) -> rusqlite::Result<boo
         NewLog::Truncated => "TRUNCATE",
         NewLog::Restarted => "RESTART",
     };
-    // Somebody who reads (`store backup`) may take minutes: nobody waits for that.
+    // A reader (`store backup`) may take minutes, and the checkpoint does not wait for it.
     conn.busy_timeout(Duration::ZERO)?;
     let is_busy = conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get::<_, bool>(0));
     conn.busy_timeout(BUSY_TIMEOUT)?;

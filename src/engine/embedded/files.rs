@@ -1,4 +1,4 @@
-//! What an operator does with the file: looks whether it is whole, copies it, and brings a copy back.
+//! What an operator does with the file: looks whether it is whole, copies it, and restores a copy.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! What a commit writes down: effects in parts, one for each owner, each with a checksum of its own, so that a damaged byte
 //! takes one owner along and no other.
 //!
-//! `HEAD parts... HEAD LENGTH`: the head lists the parts. It stands there twice, so that one damaged byte leaves one of them.
+//! `HEAD parts... HEAD LENGTH`: the head lists the parts. It is there twice, so that one damaged byte leaves one of them.
 //! `HEAD` is its length (4 bytes), its checksum (4), the number of the commit (8), then for each part the owner's word with its length in front (varint), the
-//! part's length (varint) and its checksum (4). Behind the second head stands its length once more, by which it is found.
+//! part's length (varint) and its checksum (4). Behind the second head is its length once more, by which it is found.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(super) fn write<'e>(number: i64, effects: impl Iterator<Item = &'e Effect>, 
     frame
 }
 
-/// Reads what [`write()`] wrote: the number, and the parts. None: it cannot be told whose it is.
+/// Reads what [`write()`] wrote: the number, and the parts. `None`: its owner cannot be read.
 pub(super) fn read(frame: &[u8]) -> Option<(i64, Vec<Part>)> {
     let behind = || {
         let (rest, length) = frame.split_last_chunk::<4>()?;

@@ -26,7 +26,7 @@ pub enum Refusal {
 /// What a call comes to.
 pub type Answer = Result<Reply, Refusal>;
 
-/// An answer that waits until what it tells is durable.
+/// An answer that waits until what it reports is durable.
 pub(super) struct Held {
     pub to: oneshot::Sender<Answer>,
     pub answer: Answer,
@@ -62,7 +62,7 @@ impl Group {
         self.undo.extend(undo);
     }
 
-    /// True when there is nothing to commit and nobody waits.
+    /// True if there is nothing to commit and no answer waits.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.held.is_empty() && self.messages.is_empty() && !self.asked
     }

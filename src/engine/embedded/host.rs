@@ -58,7 +58,7 @@ pub struct ScriptHost {
     compiled: RefCell<HashMap<&'static str, Function>>,
 }
 
-/// What a name that nobody defined is answered, as by Redis.
+/// The answer to an undefined name, as in Redis.
 const UNDEFINED: &str = "Script attempted to access nonexistent global variable";
 
 impl ScriptHost {

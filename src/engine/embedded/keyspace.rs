@@ -21,7 +21,7 @@ pub struct Keyspace {
     collections: HashMap<Name, StoredCollection, RandomState>,
     /// The names of collections with their places, in the order in which they are walked.
     walk: BTreeSet<(u64, Name)>,
-    /// Keys by the [`SPAN`] in which they may be collected. A key that was written again stands in several.
+    /// Keys by the [`SPAN`] in which they may be collected. A key that was written again is in several.
     expiring: BTreeMap<i64, Vec<Name>>,
 }
 
@@ -124,7 +124,7 @@ impl Keyspace {
         changes.undo.push(Undo::String { key, before });
     }
 
-    /// Has the key looked at by [`Keyspace::collect_garbage`] when this time is over.
+    /// Makes [`Keyspace::collect_garbage`] look at the key after this time.
     fn note_expiry(&mut self, key: &Name, until: Option<i64>) {
         if let Some(until) = until {
             self.expiring.entry(until.div_euclid(SPAN)).or_default().push(key.clone());
@@ -159,7 +159,7 @@ impl Keyspace {
     }
 
     /// Looks at up to `most` keys that expired a while ago, takes out those that were not written again, and returns how many.
-    /// Strings go without a word to `changes`, since a restart leaves out strings that have expired; `forgot` is told each.
+    /// Strings go without a word to `changes`, since a restart leaves out strings that have expired; `forgot` gets each.
     pub fn collect_garbage(
         &mut self,
         now: i64,

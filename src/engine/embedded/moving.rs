@@ -27,7 +27,7 @@ pub(super) mod kind {
     pub const SCORE: u8 = b'z';
 }
 
-/// An item's number so that bytes stand in the order of numbers.
+/// An item's number so that bytes have the order of numbers.
 pub(super) fn item(number: i64) -> Element {
     let mut element = vec![kind::ITEM];
     element.extend((number as u64 ^ 1 << 63).to_be_bytes());

@@ -30,7 +30,7 @@ pub struct Recovered {
     pub feeds: usize,
     /// What is lost of a feed, by its name.
     pub lost: Vec<(String, String)>,
-    /// What is lost and cannot be told to a feed.
+    /// What is lost and belongs to an unknown feed.
     pub shared: Vec<String>,
     /// Where the damaged file is now.
     pub aside: PathBuf,

@@ -1,4 +1,4 @@
-//! Effects played again, onto data that may be newer than they are: elements are moved while the log rows that tell of them are
+//! Effects played again, onto data that may be newer than they are: elements are moved while the log rows that have them are
 //! still there.
 //!
 //! For strings, fields and members the last effect counts, whatever was there. Of a list, what was pushed and cut off between may

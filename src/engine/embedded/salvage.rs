@@ -9,11 +9,11 @@ use rusqlite::{Connection, Error, ErrorCode, Row, params_from_iter};
 /// Places from which a table is read, at most.
 const PROBES: usize = 20_000;
 
-/// Where a row stands in its table.
+/// The place of a row in its table.
 pub(super) trait Place: Ord + Clone {
-    /// Behind this no row stands.
+    /// No row is behind this.
     fn last() -> Self;
-    /// In front of this no row stands.
+    /// No row is in front of this.
     fn first() -> Self;
     /// As the queries take it.
     fn values(&self) -> Vec<Value>;
@@ -41,7 +41,7 @@ impl Place for i64 {
     }
 
     fn between(low: &i64, high: &i64) -> Option<i64> {
-        // Numbers are dense, and the last one is not known: it is doubled until nothing stands behind.
+        // Numbers are dense, and the last one is not known: it is doubled until nothing is behind it.
         let between = match *high == i64::MAX {
             true => low.max(&1).checked_mul(2)?,
             false => low + (high - low) / 2,
@@ -134,7 +134,7 @@ pub(super) fn salvage<P: Place>(
     Ok(Salvaged { rows, gaps: joined })
 }
 
-/// Reads rows from a place on until one stands at `stop` or behind it. The last place that could be read, where that is not
+/// Reads rows from a place on until one is at `stop` or behind it. The last place that could be read, where that is not
 /// all.
 fn read<P: Place>(
     conn: &Connection,

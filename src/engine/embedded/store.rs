@@ -154,7 +154,7 @@ impl EmbeddedStore {
         (u64::try_from(self.metrics.store_bytes.get()).unwrap_or(0), self.max_bytes)
     }
 
-    /// Runs a script. Its answer comes when what it tells is durable.
+    /// Runs a script. Its answer comes when what it reports is durable.
     ///
     /// # Errors
     /// When the script failed or the store takes nothing.
@@ -162,7 +162,7 @@ impl EmbeddedStore {
         self.call(Work::Script { script, keys, args }, within).await
     }
 
-    /// Runs a command, given as its words. Its answer comes when what it tells is durable.
+    /// Runs a command, given as its words. Its answer comes when what it reports is durable.
     ///
     /// # Errors
     /// When the store takes nothing. A command that is refused is an answer.

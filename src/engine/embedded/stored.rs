@@ -30,7 +30,7 @@ pub enum Collection {
 /// A collection, and when it expires. None is empty between two commands.
 #[derive(Debug)]
 pub struct StoredCollection {
-    /// Its key, so that what tells of it needs no copy.
+    /// Its key, so that effects need no copy.
     pub name: Name,
     /// The collection.
     pub value: Collection,

@@ -8,7 +8,7 @@
 //! | `meta` | what is about the file | – |
 //! | `damaged` | whose records could not be read once | an operator repaired it |
 //!
-//! A key's string is either among those that expire or among what lasts. A commit that brings it to the other side writes down
+//! A key's string is either among those that expire or among what lasts. A commit that moves it to the other side writes down
 //! on both what is there now.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -29,10 +29,10 @@ use crate::engine::protocol::owner::{Owner, Owners};
 /// Strings that expire within this many milliseconds go to `soon`, all others that expire to `later`.
 const SOON: i64 = 600_000;
 
-/// Bytes of the log that are moved together, if nobody says otherwise.
+/// Bytes of the log that are moved together, by default.
 pub(super) const STRETCH: usize = 32 << 20;
 
-/// Steps of a move in one commit, at least. As many more as the commit itself brings, so that moving keeps up.
+/// Steps of a move in one commit, at least. As many more as the commit itself adds, so that moving keeps up.
 const STEPS: usize = 150;
 
 /// Rows that a commit deletes of those that are done with, of each table.
@@ -46,7 +46,7 @@ pub(super) struct Tables {
     stretch: usize,
     /// The number of the last commit.
     number: i64,
-    /// What the log has and nobody has begun to move.
+    /// What the log has and is not being moved yet.
     gathered: Stretch,
     /// What is being moved.
     moving: Moving,
@@ -89,7 +89,7 @@ impl Tables {
     pub fn open(path: &Path, owners: Owners, stretch: usize) -> Result<Opened, String> {
         let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
         let conn = file::open(path)?;
-        // A disk that is full keeps nobody from reading; the first commit tries again.
+        // A full disk prevents no reading; the first commit tries again.
         let is_log_unsure = !file::begin_log(&conn, &NewLog::Truncated).unwrap_or(false);
         let clock = Steady::of(&conn).map_err(told)?;
         let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
@@ -278,7 +278,7 @@ impl Tables {
     }
 }
 
-/// Rows that are over, as many of them as one commit deletes.
+/// Rows that have expired, as many of them as one commit deletes.
 fn over(ends: &Ends, now: i64) -> impl Iterator<Item = &(i64, i64)> {
     ends.range(..(now, i64::MIN)).take(DELETED)
 }

@@ -6,7 +6,7 @@
 //!
 //! What proves damage is a *commit* frame behind the first bad one, followed by a frame that is chained to its checksum: SQLite
 //! syncs the log after each commit frame and writes the next frame only then, so everything in front was on the disk. That holds
-//! because a new log is begun where nobody knows whether its end was synced ([`super::tables::Tables::commit`]).
+//! because a new log is begun where it is unknown whether its end was synced ([`super::tables::Tables::commit`]).
 //! (Format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.)
 
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! How many bytes of memory data takes: what is kept, and what a call adds to it.
 //!
-//! What stands beside each text (allocations, places in maps) is an estimate: it was set by how much a process grew with a
+//! What is beside each text (allocations, places in maps) is an estimate: it was set by how much a process grew with a
 //! million gifts in 10 000 feeds, their ids, locks and entries in the ledger.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The thread that has the data: it makes calls one after the other, and answers when what they tell is durable.
+//! The thread that has the data: it makes calls one after the other, and answers when what they report is durable.
 //!
 //! What calls change is gathered in a group. One group is with the disk, the next one is being filled meanwhile. A call is
 //! answered at once unless it changed something, or one of its keys was changed by a group that is not durable yet: then it
@@ -133,7 +133,7 @@ impl Worker {
         what.map(|what| Refusal::Failed(format!("DAMAGED {what}")))
     }
 
-    /// Until it is told to close, or nobody is left who could ask.
+    /// Until it is to close, or its last caller has gone.
     pub fn run(mut self, events: &Receiver<Event>, beat: &Beat) {
         let mut closing = false;
         loop {

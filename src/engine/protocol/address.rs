@@ -14,7 +14,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Reads `host:port`; an IPv6 address may stand in brackets or without them, as Redis announces it.
+    /// Reads `host:port`; an IPv6 address may have brackets or none, as Redis announces it.
     pub fn read(text: &str) -> Option<Endpoint> {
         let (host, port) = text.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -46,7 +46,7 @@ impl fmt::Display for Endpoint {
 pub enum Kind {
     /// One server, which has every feed.
     Single(Endpoint),
-    /// Nodes of a cluster, of which any tells about the others.
+    /// Nodes of a cluster. Any of them knows the others.
     Cluster(Vec<Endpoint>),
     /// Sentinels, and the name of the primary that they watch.
     Sentinel(Vec<Endpoint>, String),

@@ -10,7 +10,7 @@ use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Division {
-    /// One shard has everything: due feeds in so many parts, by a hash of their names, and one part of the rest.
+    /// One shard has everything: due feeds in this number of parts, by a hash of their names, and one part of the rest.
     ByName(usize),
     /// A part for each shard, in one of its slots: whatever is away takes only its own feeds' part along.
     ByShard,
@@ -147,7 +147,7 @@ impl Keys {
         ["list", "hist", "meta", "policy"].map(|what| self.of(feed, what))
     }
 
-    /// Where a feed stands.
+    /// The position of a feed.
     pub(crate) fn meta(&self, feed: &FeedId) -> String {
         self.of(feed, "meta")
     }
@@ -232,7 +232,7 @@ impl Keys {
         }
     }
 
-    /// What watchers were told of the feed's drops.
+    /// The feed's drops as they were announced.
     pub(crate) fn shown(&self, feed: &FeedId) -> String {
         self.of(feed, "shown")
     }
@@ -287,7 +287,7 @@ impl Keys {
         format!("{}{{presence}}:node:{node}", self.prefix)
     }
 
-    /// What overlays were told to do.
+    /// Whether overlays are paused or muted.
     pub(crate) fn control(&self, feed: &FeedId) -> String {
         self.of(feed, "control")
     }
@@ -351,7 +351,7 @@ impl Keys {
         self.channel(format!("{}{{viewers}}:wake", self.prefix))
     }
 
-    /// The channel that tells of another set of webhooks of all feeds.
+    /// The channel that announces another set of webhooks of all feeds.
     pub(crate) fn hooks_wake(&self) -> String {
         self.channel(format!("{}{{hooks}}:wake", self.prefix))
     }
@@ -430,7 +430,7 @@ impl Keys {
         &self.prefix
     }
 
-    /// A channel that this process may publish on and nobody listens to.
+    /// A channel that this process may publish on, without listeners.
     pub(crate) fn hello(&self) -> String {
         format!("{}{{probe}}:hello", self.prefix)
     }
@@ -471,7 +471,7 @@ pub fn list_fits(key: &[u8], items: usize, look_up: &dyn Fn(&[u8]) -> Option<Vec
     readers == Some("0") || length == Some(&*items.to_string())
 }
 
-/// The part, of so many, that a name belongs to (FNV-1a).
+/// The part, of `parts`, that a name belongs to (FNV-1a).
 fn hashed(feed: &FeedId, parts: usize) -> usize {
     let hash = feed.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

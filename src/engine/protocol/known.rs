@@ -16,7 +16,7 @@ pub(crate) struct Mark {
     pub tag: Tag,
 }
 
-/// See the module.
+/// The furthest position of each feed that was acknowledged to this process.
 #[derive(Default)]
 pub struct SeenPositions {
     feeds: Mutex<Generations>,

@@ -1,4 +1,4 @@
-//! Whose a key is: what is damaged takes its owner along, and nobody else.
+//! Whose a key is. Damage in a key makes its owner unavailable, and no other feed.
 
 /// Whose a key is, as its spelling says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

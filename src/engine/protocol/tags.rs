@@ -1,4 +1,4 @@
-//! Marks that tell one change, one registration, one probe from every other.
+//! Marks by which changes, registrations and probes differ.
 
 use crate::domain::{MAX_SAFE, Tag};
 use crate::random;

@@ -1,5 +1,5 @@
-//! What this process wants to hear, whatever server tells it: the channels of watched feeds, and those by which nodes
-//! wake each other. A shard's subscriber takes what is in its slots and tells what came of it.
+//! What this process wants to hear, from any server: the channels of watched feeds, and those by which nodes
+//! wake each other. A shard's subscriber takes what is in its slots and says here what came of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +14,18 @@ use crate::domain::FeedId;
 use crate::engine::protocol::records::Message;
 use crate::engine::{Notice, Notices, Subscription};
 
-/// Where a channel stands. The numbers are those of a subscriber's connections.
+/// The state of a channel. The numbers are those of a subscriber's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// No server tells it.
+    /// No server sends it.
     Wanted,
     /// This connection has asked for it.
     Asked(u64),
-    /// The server at the other end of this connection tells it.
+    /// The server at the other end of this connection sends it.
     Confirmed(u64),
 }
 
-/// What is done with what a channel tells.
+/// What is done with a channel's messages.
 enum Listener {
     /// Changes of a feed.
     Feed(FeedId, Notices),
@@ -63,7 +63,7 @@ impl Topic {
     }
 }
 
-/// See the module.
+/// The channels that this process wants to hear.
 pub struct Topics {
     table: Mutex<HashMap<String, Topic>>,
     known: Arc<SeenPositions>,
@@ -111,8 +111,8 @@ impl Topics {
         topic.place == Place::Wanted
     }
 
-    /// At most so many channels that this connection is to ask for, by slot: those whose slots it has and that it
-    /// has not asked for, whoever else has.
+    /// At most `most` channels that this connection is to ask for, by slot: those whose slots it has and that it
+    /// has not asked for, even if another connection has.
     pub fn take(&self, connection: u64, owns: impl Fn(u16) -> bool, most: usize) -> Vec<(u16, String)> {
         let mut table = self.locked();
         table.retain(|_, topic| topic.place != Place::Wanted || topic.is_used());
@@ -129,7 +129,7 @@ impl Topics {
         taken
     }
 
-    /// The channel is told by this connection from now on, without being asked for.
+    /// This connection sends the channel from now on, without being asked for it.
     pub fn confirm(&self, connection: u64, channel: &str) {
         // Of two who want it at the same time the first has it confirmed for both.
         if let Some(topic) = self.locked().get_mut(channel).filter(|it| it.place == Place::Wanted) {
@@ -153,7 +153,7 @@ impl Topics {
         self.locked().clear();
     }
 
-    /// The server tells it from now on.
+    /// The server sends it from now on.
     pub fn confirmed(&self, connection: u64, channel: &str) {
         let mut table = self.locked();
         let Some(topic) = table.get_mut(channel).filter(|it| it.place == Place::Asked(connection)) else {
@@ -168,7 +168,7 @@ impl Topics {
         }
     }
 
-    /// The server does not tell it, or no longer; true when it was to.
+    /// The server does not send it, or no longer. Returns true if it was to.
     pub fn taken_away(&self, connection: u64, channel: &str) -> bool {
         let mut table = self.locked();
         let mine = [Place::Asked(connection), Place::Confirmed(connection)];
@@ -177,7 +177,7 @@ impl Topics {
         true
     }
 
-    /// The connection has ended: nobody tells what it told, and who waited for it is told why.
+    /// The connection has ended: its channels have no server, and those who waited for it get the reason.
     pub fn ended(&self, connection: u64, why: &str) {
         let mine = [Place::Asked(connection), Place::Confirmed(connection)];
         for topic in self.locked().values_mut().filter(|it| mine.contains(&it.place)) {
@@ -186,7 +186,7 @@ impl Topics {
         }
     }
 
-    /// Tells who waits for a channel in these slots why there is no connection.
+    /// Answers those who wait for a channel in these slots why there is no connection.
     pub fn refuse(&self, owns: impl Fn(u16) -> bool, why: &str) {
         let mut table = self.locked();
         table
@@ -195,7 +195,7 @@ impl Topics {
             .for_each(|it| refuse(it, why));
     }
 
-    /// Channels that this connection tells and nobody listens to any more; they are forgotten.
+    /// Channels of this connection without listeners; they are forgotten.
     pub fn unused(&self, connection: u64) -> Vec<(u16, String)> {
         let mut table = self.locked();
         let unused =
@@ -206,7 +206,7 @@ impl Topics {
     }
 
     /// Passes on what a connection brought. Once another server has confirmed the channel, what the one before still has
-    /// on its way is late: the new one's changes may have been passed on already, and whoever listens was told of a gap.
+    /// on its way is late: the new one's changes may have been passed on already, and listeners have been notified of a gap.
     pub fn tell(&self, connection: u64, channel: &str, payload: &[u8]) {
         let table = self.locked();
         let Some(topic) = table.get(channel) else { return };

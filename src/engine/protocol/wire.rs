@@ -44,7 +44,7 @@ fn parse<T: FromStr>(text: &str, what: &'static str) -> Read<T> {
 /// How a script's answer begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
-    /// Where the feed stands.
+    /// The feed's position.
     pub mark: Mark,
     /// The time that the script went by.
     pub now: Millis,
@@ -56,7 +56,7 @@ pub(crate) struct Header<'a> {
     pub dozed: Option<&'a str>,
 }
 
-/// "EPOCH SEQ TAG NOW"; and behind it, where there is something to tell, " UNREAD" or " UNREAD,VANISHED", and behind
+/// "EPOCH SEQ TAG NOW"; and behind it, if entries were lost, " UNREAD" or " UNREAD,VANISHED", and behind
 /// that " DOZED".
 pub(crate) fn read_header(text: &str) -> Read<Header<'_>> {
     let mut parts = text.split(' ');
@@ -76,7 +76,7 @@ pub(crate) fn read_meta(text: &str) -> Read<Mark> {
     Ok(Mark { at, tag: parse(&meta.tag, "a tag")? })
 }
 
-/// What overlays were told to do, as `control` holds it.
+/// Whether overlays are paused or muted, as `control` has it.
 pub(crate) fn controls(text: &str) -> Read<Controls> {
     match text {
         "" | "0 0" => Ok(Controls::default()),
@@ -174,7 +174,7 @@ pub(crate) fn outcome(text: &str, id: &GiftId, fingerprint: Fingerprint) -> Read
     }
 }
 
-/// What `feed_show` says about one gift: the answer, or none when it was not, or no longer, due.
+/// What `feed_show` says about one gift: the answer, or `None` if it was not, or no longer, due.
 pub(crate) fn shown(text: &str, id: &GiftId) -> Read<Option<Answer>> {
     if text == "x" {
         return Ok(None);

@@ -1,5 +1,5 @@
 //! A connection for commands that is always being kept: made anew whenever it breaks, watched while it
-//! stands. Calls fail at once while it is known to be down.
+//! works. Calls fail at once while it is known to be down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::metrics::labels::RedisLink;
 use crate::supervise::Backoff;
 use crate::supervise::{Part, Parts};
 
-/// How often a connection is asked for a sign of life. Calls find out by themselves that nobody answers; this one finds
-/// servers that were replaced while nobody called, and replicas that only reads were sent to.
+/// How often a connection is asked for a sign of life. Calls find out by themselves that a server does not answer; this finds
+/// servers that were replaced while there were no calls, and replicas that only reads were sent to.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The pauses between attempts to connect.
@@ -40,9 +40,9 @@ const MEMORY_EVERY: u32 = 2;
 pub enum State {
     /// The first attempt is under way.
     Starting,
-    /// Ready; the number tells one connection from the next, and it leads to this server.
+    /// Ready; the number is another for each connection, and it leads to this server.
     Up(MultiplexedConnection, u64, ServerId),
-    /// Not now, and why; attempts go on. A server that only lost its place to another is told apart: a call that
+    /// Not now, and why; attempts go on. A server that only lost its place to another is known as such: a call that
     /// has not been sent yet finds the other as soon as it is known.
     Down { why: Arc<str>, is_replica: bool },
     /// Never, and why.
@@ -70,9 +70,9 @@ impl Drop for Connection {
 pub struct ConnectionConfig {
     pub dial: Dial,
     pub call_timeout: Duration,
-    /// A channel that this process may publish on, and nobody listens to.
+    /// A channel that this process may publish on, without listeners.
     pub channel: String,
-    /// Told when a connection breaks: who has which slot may be another now.
+    /// Notified when a connection breaks: who has which slot may be another now.
     pub lost: Arc<Notify>,
     pub metrics: Arc<Metrics>,
     pub eviction: Eviction,
@@ -107,7 +107,7 @@ impl Connection {
         Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
 
-    /// Waits until the first attempt is over.
+    /// Waits for the end of the first attempt.
     pub async fn tried(&self) -> State {
         let mut state = self.state.clone();
         match state.wait_for(|state| !matches!(state, State::Starting)).await {
@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the first attempt is over. Why there is no connection, if there is none.
+    /// Waits for the end of the first attempt. Why there is no connection, if there is none.
     pub async fn stands(&self) -> Result<(), Fault> {
         self.standing(ANSWER_WITHIN).await.map(drop)
     }

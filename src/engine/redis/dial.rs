@@ -37,7 +37,7 @@ pub struct Dial {
 /// Digits of an epoch that name the server's process.
 const LIFE_LENGTH: usize = 5;
 
-/// How much later than a server says it may have been started: it tells whole seconds, and the clocks of a primary and its
+/// How much later than a server says it may have been started: it says whole seconds, and the clocks of a primary and its
 /// replicas differ a little.
 const MARGIN_MS: u64 = 2_000;
 
@@ -62,7 +62,7 @@ impl ServerId {
         }
     }
 
-    /// A word for it, another one each time a server is started; "-" where nobody told.
+    /// A word for it, another one each time a server is started; "-" if it is unknown.
     pub fn word(self) -> String {
         self.name.map_or_else(|| "-".to_owned(), |name| format!("{name:x}"))
     }
@@ -258,7 +258,7 @@ impl Dial {
             return Err(Fault::leave(silent(to)).into());
         };
         std::mem::replace(ping, Ok(Value::Nil)).map_err(|e| explain(to, &e))?;
-        // Whoever may not ask for INFO or ROLE may still use the rest.
+        // A user without the right to INFO or ROLE may still use the rest.
         let mut server = ServerId::default();
         if let Ok(info) = std::mem::replace(info, Ok(Value::Nil)) {
             let info: redis::InfoDict =

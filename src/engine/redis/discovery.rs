@@ -85,7 +85,7 @@ async fn ask(
 /// What one node says.
 struct View {
     /// Whether it thinks that its cluster works, by which epoch, and the epoch of its own shard. The second grows
-    /// everywhere before a replica is promoted, so it alone does not tell who knows of it already: the promoted node
+    /// everywhere before a replica is promoted, so it alone does not show which servers know of it already: the promoted node
     /// does, and the one that it replaced once that follows it, and theirs is the newest of the third.
     rank: (bool, u64, u64),
     primaries: Vec<Primary>,
@@ -170,7 +170,7 @@ fn read_slots(asked: &Endpoint, answer: &Value) -> Option<Vec<Primary>> {
     Some(primaries)
 }
 
-/// The primary that the sentinels name. One that stands is left only when most of all sentinels name another:
+/// The primary that the sentinels name. The present one is left only if most of all sentinels name another:
 /// a few that answer may be those that were cut off.
 async fn elect(
     dial: &Dial,

@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 #[derive(Clone)]
 pub struct Eviction {
     metrics: Arc<Metrics>,
-    /// Whether feeds are made to expire when nobody writes to them: then keys of theirs have a time to live.
+    /// Whether feeds expire when they are not written to: then their keys have a time to live.
     feeds_expire: bool,
     /// What each server may let go of; nothing of those that refuse.
     known: Arc<Mutex<HashMap<Endpoint, Option<String>>>>,

@@ -51,7 +51,7 @@ struct Waiting {
     answer: oneshot::Sender<Result<(), Arc<str>>>,
 }
 
-/// See the module. Ends with its last owner.
+/// Waits for replicas. Its task ends with the last owner.
 pub struct Fence {
     rule: FenceRule,
     /// 0 while there is no connection; else another number for each.

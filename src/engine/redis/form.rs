@@ -53,10 +53,10 @@ pub(super) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Reads the marks, and sets them where a Redis is new. An error when nobody can be asked now.
+    /// Reads the marks, and sets them where a Redis is new. An error if no server can be asked now.
     ///
     /// A mark on any shard is enough: slots may have gone to a server that has none yet, and a shard that is away keeps no other
-    /// from being used. Where nobody has one, keys under the prefix were written by a version that set none.
+    /// from being used. If no server has one, keys under the prefix were written by a version that set none.
     pub(super) async fn judge(&self) -> Result<Judged, Fault> {
         if let Purpose::MoveIn { resumed } = self.purpose {
             return self.judge_target(resumed).await;
@@ -239,7 +239,7 @@ impl Marks<'_> {
     }
 }
 
-/// Asks all at the same time. What those said that answered; an error when nobody did.
+/// Asks all at the same time. What those said that answered; an error if none did.
 async fn any<T>(
     asked: impl Iterator<Item = impl Future<Output = Result<T, Fault>>>,
 ) -> Result<Vec<T>, Fault> {

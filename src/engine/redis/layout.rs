@@ -75,7 +75,7 @@ impl Layout {
         self.place(slot).is_some_and(|at| self.primaries[at].endpoint == *endpoint)
     }
 
-    /// Slots that nobody has.
+    /// Slots without a primary.
     pub fn uncovered(&self) -> usize {
         self.slots.iter().filter(|at| **at == NOBODY).count()
     }

@@ -24,11 +24,11 @@ pub struct ShardConfig {
     pub connection: ConnectionConfig,
     pub topics: Arc<Topics>,
     pub layout: watch::Receiver<Arc<Layout>>,
-    /// How many replicas must have a write before it is answered; none when none has to.
+    /// How many replicas must have a write before it is answered; `None` without that rule.
     pub fence: Option<FenceRule>,
     /// What keys and channels begin with.
     pub prefix: String,
-    /// Tells this process's probes from others'.
+    /// Marks the probes of this process.
     pub process: u64,
     /// True where every SSUBSCRIBE must be about one slot.
     pub by_slot: bool,
@@ -36,7 +36,7 @@ pub struct ShardConfig {
     pub purpose: Purpose,
 }
 
-/// See the module.
+/// One primary: its connections and its subscriber.
 pub struct Shard {
     pub endpoint: Endpoint,
     connections: Vec<Arc<Connection>>,
@@ -77,7 +77,7 @@ impl Shard {
         Shard { endpoint, connections, turn, calls, fence, subscriber }
     }
 
-    /// The next connection in turn that stands, or else one that says why it does not.
+    /// The next connection in turn that works, or else one that says why it does not.
     pub fn connection(&self) -> &Connection {
         self.connection_from(self.turn.fetch_add(1, Ordering::Relaxed))
     }
@@ -87,7 +87,7 @@ impl Shard {
         self.connection_from(usize::from(slot))
     }
 
-    /// The first that stands, from this one on; else this one.
+    /// The first that works, from this one on; else this one.
     fn connection_from(&self, first: usize) -> &Connection {
         let connections = &self.connections;
         let first = first % connections.len();
@@ -95,7 +95,7 @@ impl Shard {
         up.unwrap_or(&connections[first])
     }
 
-    /// A place for one more call; none when too many are under way.
+    /// A permit for one more call, unless too many are under way.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.calls.clone().try_acquire_owned().ok()
     }
@@ -105,7 +105,7 @@ impl Shard {
         self.connections.iter().any(|it| it.is_up())
     }
 
-    /// Waits until the first attempts to connect are over; how the first ended.
+    /// Waits until the first attempts to connect have ended. Returns how the first ended.
     pub async fn tried(&self) -> State {
         for connection in &self.connections[1..] {
             connection.tried().await;

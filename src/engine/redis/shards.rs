@@ -73,7 +73,7 @@ impl Topology {
         let map = self.map();
         let marks = self.marks(&map);
         let life = shard.fence.as_ref().map(|fence| (fence, fence.life()));
-        // Why nobody can write says more than why nobody hears.
+        // Why writes fail says more than why notices do.
         shard.connection().stands().await?;
         // A server that lost everything has its mark again.
         let publish = async |channel: &str, word| marks.probe(shard, channel, word).await;

@@ -32,7 +32,7 @@ use crate::supervise::{Part, Parts};
 /// How often the connection is asked for a sign of life, and unused subscriptions are looked for.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// How many heartbeats are for one while nobody listens to a feed. What is missed then are wake-ups, which are hints.
+/// How many heartbeats make one while no feed is listened to. What is missed then are wake-ups, which are hints.
 const QUIET: u32 = 10;
 
 /// How long a sign of life, a confirmation or a probe may take.
@@ -47,7 +47,7 @@ const ASKED: usize = 4096;
 /// How often channels are asked for again that a server refused.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Tells one connection of this process from the next, whichever server they lead to.
+/// Another number for each connection of this process, to any server.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Probes on their way, by their mark.
@@ -61,7 +61,7 @@ pub struct Subscribing {
     pub connection: Arc<Connection>,
     pub topics: Arc<Topics>,
     pub layout: watch::Receiver<Arc<Layout>>,
-    /// Told when a slot seems to have moved.
+    /// Notified when a slot seems to have moved.
     pub lost: Arc<Notify>,
     pub prefix: String,
     pub process: u64,
@@ -71,7 +71,7 @@ pub struct Subscribing {
     pub parts: Arc<Parts>,
 }
 
-/// See the module. Ends with its last owner.
+/// A shard's subscriptions. Its task ends with the last owner.
 pub struct Subscriber {
     wake: Arc<Notify>,
     probes: Probes,
@@ -105,7 +105,7 @@ impl Subscriber {
         }
     }
 
-    /// The channel of probes, once the first attempt to connect is over.
+    /// The channel of probes, once the first attempt to connect has ended.
     async fn probe_channel(&self) -> Result<String, Fault> {
         let mut state = self.state.clone();
         match timeout(PATIENCE, state.wait_for(Option::is_some)).await.map(|it| it.map(|it| it.clone())) {
@@ -151,7 +151,7 @@ struct Keeper {
     probes: Probes,
     /// True once any connection stood: those that follow are reconnects.
     stood: AtomicBool,
-    /// The channel of this connection's probes, or why there is no connection; none until the first attempt is over.
+    /// The channel of this connection's probes, or why there is no connection; `None` until the first attempt has ended.
     tell: watch::Sender<Option<Result<String, Arc<str>>>>,
 }
 
@@ -348,7 +348,7 @@ impl Keeper {
         standing.send(self.in_commands("SSUBSCRIBE", wanted)).await
     }
 
-    /// Lets go of what nobody listens to any more, and asks for a sign of life.
+    /// Unsubscribes from channels without listeners, and asks for a sign of life.
     async fn let_go(&self, standing: &mut Standing) -> Result<(), String> {
         let unused = self.with.topics.unused(standing.id);
         let mut commands = self.in_commands("SUNSUBSCRIBE", unused);
@@ -369,7 +369,7 @@ impl Keeper {
         chunks.map(|chunk| (name, chunk.iter().map(|(_, channel)| channel.clone()).collect())).collect()
     }
 
-    /// Takes one message in; true when a command is over.
+    /// Takes one message in. Returns true if it ends a command.
     fn take_in(&self, standing: &mut Standing, value: Value) -> Result<bool, String> {
         standing.pinged = None;
         let to = &self.with.endpoint;
@@ -451,7 +451,7 @@ impl Keeper {
     }
 }
 
-/// Publishes a probe that nobody waits for but the heartbeat. When it was sent, if the server took it.
+/// Publishes a probe for which only the heartbeat waits. When it was sent, if the server took it.
 async fn send_probe(connection: Arc<Connection>, channel: String) -> Option<Instant> {
     let sent = Instant::now();
     let mut publish = redis::cmd("SPUBLISH");

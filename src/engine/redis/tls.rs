@@ -1,4 +1,4 @@
-//! TLS to Redis: whom to trust, and who we are.
+//! TLS to Redis: trusted certificates, and our own.
 
 use std::path::Path;
 use std::sync::Arc;

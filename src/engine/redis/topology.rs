@@ -1,7 +1,7 @@
 //! Which server has which slot, and calls that find their way there. One Redis, and a primary that sentinels watch,
 //! are topologies with one shard, so nothing above asks what kind it is.
 //!
-//! The map is a value that is replaced as a whole: nobody waits for a lock while somebody asks the servers. It is
+//! The map is a value that is replaced as a whole: no caller waits for a lock while the servers are asked. It is
 //! made anew when a call is redirected, a connection is lost, a subscription is taken away, and now and then.
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ use crate::supervise::jitter;
 /// How often the map is made anew though nothing seems to have changed.
 const REFRESH: Duration = Duration::from_secs(10);
 
-/// The same for sentinels: a primary that was replaced goes on taking writes until somebody tells it, or us.
+/// The same for sentinels: a primary that was replaced goes on taking writes until it, or this process, learns of it.
 const REFRESH_SENTINEL: Duration = Duration::from_secs(2);
 
 /// And while a shard is away.
@@ -65,7 +65,7 @@ impl Map {
     }
 }
 
-/// See the module.
+/// The shards of a Redis installation, kept up to date in the background.
 pub struct Topology {
     map: watch::Receiver<Arc<Map>>,
     refresh: Arc<Notify>,
@@ -196,7 +196,7 @@ impl Topology {
         &self.making.connection.dial
     }
 
-    /// The shard that has a slot, or why nobody has.
+    /// The shard that has a slot, or why no shard has it.
     pub(super) fn owner(&self, slot: u16) -> Result<Arc<Shard>, Fault> {
         self.is_usable()?;
         let map = self.map.borrow();
@@ -253,7 +253,7 @@ impl Topology {
     }
 
     /// Runs commands, each about the slot beside it; what may have run is never run again: one trip to every shard, all at the same
-    /// time. Each has an answer of its own, so a shard that is away is nobody else's trouble.
+    /// time. Each has an answer of its own, so a shard that is away fails its own commands only.
     pub async fn commands(&self, commands: &[(u16, Cmd)], within: Duration) -> Vec<Result<Value, Fault>> {
         if let Err(fault) = self.is_usable() {
             return vec![Err(fault); commands.len()];
@@ -346,7 +346,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Tells the metrics.
+    /// Updates the metrics.
     fn note(&self) {
         let map = self.map();
         let up = map.shards.iter().filter(|shard| shard.is_up()).count();

@@ -14,7 +14,7 @@ use crate::engine::protocol::faults::{Fault, FaultKind, failed};
 /// The first bytes of a TLS alert or handshake.
 const TLS_RECORDS: [[u8; 2]; 2] = [[0x15, 0x03], [0x16, 0x03]];
 
-/// What a stream has told so far.
+/// What was read of a stream so far.
 #[derive(Clone, Default)]
 pub struct Cause(Arc<Mutex<Option<String>>>);
 

@@ -45,7 +45,7 @@ pub(super) struct Embedded {
 }
 
 impl Embedded {
-    /// A store whose messages `topics` is told already.
+    /// A store whose messages already go to `topics`.
     pub fn new(store: EmbeddedStore, topics: Arc<Topics>) -> Embedded {
         Embedded { store, topics, most: AtomicUsize::new(CHANNELS) }
     }
@@ -216,7 +216,7 @@ impl Backend {
         match self {
             Backend::Redis(net) => net.close(),
             Backend::Embedded(local) => {
-                // A disk that hangs keeps nobody from leaving: what was answered is on it.
+                // A disk that hangs does not delay the end: what was answered is on it.
                 if timeout(CLOSE, local.store.close()).await.is_err() {
                     tracing::warn!(
                         "the disk of the data folder does not answer; what nobody was answered is left behind"

@@ -10,7 +10,7 @@ use crate::metrics::Metrics;
 /// Feeds that are remembered; more are not counted, so that a store full of them costs no more.
 const MOST: usize = 10_000;
 
-/// See the module.
+/// Feeds that are known to be damaged.
 pub(super) struct Damaged {
     feeds: Mutex<HashSet<FeedId>>,
     metrics: Arc<Metrics>,

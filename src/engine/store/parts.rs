@@ -217,7 +217,7 @@ impl StoreBuilder {
         let blocks = Arc::new(BlockBook::new(runner.clone()));
         let reviews = Arc::new(Reviews { writer: writer.clone(), blocks: blocks.clone() });
         let groups = Arc::new(Groups { runner: runner.clone(), jobs: index.clone() });
-        // A Redis that is down is asked again by whoever claims jobs.
+        // A Redis that is down is asked again when jobs are claimed.
         if let Err(fault) = attaching.refresh(Millis::now()).await {
             tracing::debug!(why = fault.why, "the webhooks of all feeds are not known yet");
         }

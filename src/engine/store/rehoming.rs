@@ -1,6 +1,6 @@
 //! Moving what indexes hold to where it belongs, in a cluster. Each shard has one part of every index, in the slot that is
 //! its home. When slots move, a shard may get another home, and a feed another shard: what was registered before lies in a
-//! part that nobody looks into, or on a shard with which the feed no longer shares its fate.
+//! part that is not looked into, or on a shard with which the feed no longer shares its fate.
 //!
 //! Every node goes through all slots when it starts and whenever slots moved, and again a little later, because nodes that
 //! had not heard of it yet may have registered something. That is one EXISTS for each slot, and no list of parts has to be kept.
@@ -34,7 +34,7 @@ const SLOTS: usize = 512;
 /// Names of a list that are moved in one trip.
 const NAMES: usize = 256;
 
-/// See the module.
+/// Moves index entries of feeds to the shards that have the feeds.
 pub(super) struct Rehoming {
     pub runner: Arc<Runner>,
     pub due: Arc<DueIndex>,

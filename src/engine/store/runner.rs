@@ -35,7 +35,7 @@ pub(super) struct Runner {
 
 /// What a feed's script answered.
 pub(super) struct Reply {
-    /// Where the feed stands, and the time; none when the script could not tell.
+    /// The feed's position, and the time; `None` if the script gave none.
     pub mark: Option<(Mark, Millis)>,
     /// What follows the header; all of it when there is none.
     pub texts: Vec<String>,

@@ -131,7 +131,7 @@ impl<'a> GiftResult<'a> {
         out.push('}');
     }
 
-    /// Appends the status, which stands behind its quote, and the other members. No name of ours needs an escape.
+    /// Appends the status, without its first quote, and the other members. No name of ours needs an escape.
     fn push_members(&self, out: &mut String) {
         let GiftResult { status, id, epoch, seq, row, count, deliver_at, duplicate } = self;
         for part in [status.as_str(), "\",\"id\":\"", id.as_str(), "\""] {

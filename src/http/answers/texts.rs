@@ -31,7 +31,7 @@ pub struct Feed {
     /// behind those of GET /v1/feeds/{feed}/drops by a moment.
     #[schema(min_items = 1, max_items = 64)]
     drops: Option<Vec<Drop>>,
-    /// What the host told overlays to do; only there while they pause or are muted.
+    /// Whether overlays are paused or muted; absent while they are neither.
     control: Option<OverlayState>,
     /// What watchers have of totals, with leaders; only there when the feed counts something. May be behind GET
     /// /v1/feeds/{feed}/totals by a moment.

@@ -1,5 +1,5 @@
-//! From which address a request comes: the peer's, unless the peer is a trusted proxy that says for
-//! whom it asks.
+//! From which address a request comes: the peer's, unless the peer is a trusted proxy that names the
+//! client.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -50,7 +50,7 @@ impl Proxies {
         Ok(Proxies { trusted, header })
     }
 
-    /// For whom this request is. What is nearest to us is told by those whom we trust, so the header is
+    /// The client of this request. What is nearest to us is said by proxies that we trust, so the header is
     /// read from its end, up to the first address that is not a trusted proxy's.
     pub fn client(&self, head: &Head<'_>) -> Option<IpAddr> {
         let mut client = head.peer?.ip().to_canonical();

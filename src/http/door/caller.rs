@@ -18,10 +18,10 @@ use crate::http::problem::ApiError;
 /// What a key begins with; any other bearer is a token.
 const KEY_PREFIX: &str = crate::auth::hash::PREFIX;
 
-/// What stands before a token among the subprotocols of a handshake.
+/// The prefix of a token among the subprotocols of a handshake.
 const BEARER_PROTOCOL: &str = "bearer.";
 
-/// The subprotocol that is agreed on with whoever names one.
+/// The subprotocol that is agreed on with clients that name one.
 pub const PROTOCOL: &str = "tipcast.v1";
 
 /// Names the key that a request was signed with.
@@ -34,7 +34,7 @@ static SIGNATURE: [HeaderName; 3] = [
     HeaderName::from_static("webhook-signature"),
 ];
 
-/// Somebody whom the door let in.
+/// The sender of a request that access control let in.
 #[derive(Clone, Default)]
 pub struct Caller {
     /// Whose bucket is charged.
@@ -111,7 +111,7 @@ impl Identity {
 }
 
 /// Whether what came as a bearer is a token. Where there are no keys, nobody is asked for one, and a token
-/// still stands for its viewer.
+/// still means its viewer.
 pub(super) fn is_token(head: &Head<'_>) -> bool {
     matches!(bearer(head), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
 }
@@ -128,7 +128,7 @@ pub(super) fn is_handshake(head: &Head<'_>) -> bool {
     head.has(&UPGRADE)
 }
 
-/// What `Authorization` holds: none when there is no such header, `Some(None)` when it makes no sense.
+/// What `Authorization` holds: `None` without the header, `Some(None)` if it makes no sense.
 fn bearer<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
     let sent = head.single(&AUTHORIZATION)?;
     Some(sent.and_then(|sent| {
@@ -164,7 +164,7 @@ impl Rules {
     /// The bearer of a token.
     pub(super) fn bearer_of(&self, token: &str, clock: Millis) -> Identity {
         match self.tokens.check(token, clock) {
-            // A token that is no good is told so also then.
+            // A bad token is refused also then.
             Ok(_) if self.revoked.is_awaited() => Identity::Bad(BadToken::RevocationsUnknown),
             Ok(viewer) if self.is_revoked(&viewer, clock) => Identity::Bad(BadToken::Revoked),
             Ok(viewer) => Identity::Viewer(Arc::new(viewer)),

@@ -33,13 +33,13 @@ pub(super) fn put(
     head: &Head<'_>,
     headers: &mut HeaderMap,
 ) {
-    // What producers get is not cached, so programs need not be told what only browsers heed.
+    // What producers get is not cached, so programs need not get what only browsers heed.
     let unheeded = page == Page::Unnamed && want.needs_key();
     if unheeded || rules.check_page(page, want, preflight).is_err() {
         return;
     }
     if rules.origins.is_any() {
-        // The same for everybody, so that caches need not tell origins apart.
+        // The same for everybody, so that caches need not keep an answer for each origin.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     } else {
         headers.append(VARY, HeaderValue::from_static("Origin"));

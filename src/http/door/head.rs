@@ -1,4 +1,4 @@
-//! The head of a request as the door judges it, whoever read it: the HTTP server, or a thread of sockets.
+//! The head of a request as access control judges it, read by the HTTP server or by a thread of sockets.
 
 use std::net::SocketAddr;
 
@@ -93,7 +93,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// A header that may stand there once: none when it is absent, `Some(None)` when it makes no sense.
+    /// A header that may be there once: `None` if it is absent, `Some(None)` if it makes no sense.
     pub fn single(&self, name: &'a HeaderName) -> Option<Option<&'a str>> {
         let mut all = self.all(name);
         let first = all.next()?;

@@ -49,7 +49,7 @@ impl Hosts {
     }
 }
 
-/// The name and port that a request is addressed to; none when it names nothing, or several things.
+/// The name and port that a request is addressed to; `None` if it names nothing, or several things.
 pub(super) fn asked<'a>(head: &Head<'a>) -> Option<&'a str> {
     static NAME: HeaderName = HOST;
     let header = match head.single(&NAME) {

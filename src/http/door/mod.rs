@@ -62,9 +62,9 @@ pub struct Rules {
     pub origins: Origins,
     /// By which names the server may be asked.
     pub hosts: Hosts,
-    /// Without keys: something in front of the server keeps strangers out, so whoever asks may write.
+    /// Without keys: something in front of the server keeps strangers out, so every caller may write.
     pub insecure: bool,
-    /// Who may say for whom a request is.
+    /// The proxies that may say which client a request is from.
     pub proxies: Proxies,
     /// How many may watch.
     pub places: PlaceLimits,
@@ -176,7 +176,7 @@ impl Door {
         self.changes.send_replace(());
     }
 
-    /// Tells of every change of the rules from here on.
+    /// Announces every change of the rules from here on.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -259,7 +259,7 @@ impl Door {
         }
     }
 
-    /// Charges whoever sent a request that needs a key, and says what becomes of it.
+    /// Charges the sender of a request that needs a key, and says what becomes of it.
     fn charge_head(
         &self,
         now: &InForce,
@@ -370,7 +370,7 @@ impl Door {
         })
     }
 
-    /// Whom a watcher counts for in limits of addresses; none when it is not limited.
+    /// The address that a watcher counts for; `None` if that is not limited.
     pub fn address(&self, head: &Head<'_>) -> Option<IpAddr> {
         let now = self.now.load();
         let limited = |ip: &IpAddr| now.rules.places.count_loopback || !ip.is_loopback();
@@ -387,7 +387,7 @@ impl Door {
         self.now.load().rules.proxies.trusts(address.to_canonical())
     }
 
-    /// A place to tell a watcher in that there is none.
+    /// A permit to refuse a watcher over its socket.
     pub fn turn_away(&self) -> Option<WatcherPlace> {
         self.places.turn_away()
     }
@@ -429,7 +429,7 @@ impl Rules {
     }
 
     fn page_of(&self, host: Option<&str>, head: &Head<'_>) -> Page {
-        // Two of them, or one that is no text, are nobody's whom we know.
+        // Two of them, or one that is no text, belong to no known key.
         let origin = head.single(&ORIGIN).map(|value| value.unwrap_or_default());
         self.origins.judge(origin, host)
     }

@@ -19,7 +19,7 @@ pub enum Page {
     /// No browser, or a page of this server that a browser did not care to name.
     Unnamed,
     /// A page of this server: the origin is what the request says to be addressed to. Any name that
-    /// somebody lets point here might stand there: see [`super::hosts`].
+    /// somebody lets point here might be there: see [`super::hosts`].
     Own,
     /// Listed by name.
     Named,

@@ -1,11 +1,11 @@
-//! Places for watchers: so many in all, so many from one address.
+//! Permits for watchers: bounded in all, and for one address.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::http::inbound::{Counts, Inbound, Peer};
 
-/// Watchers that are being told at the same time that there is no place. Telling them over their socket
+/// Watchers that are being refused at the same time. Refusing them over their socket
 /// is a courtesy to browsers, which do not show a page the status of a refused handshake.
 const TURNED_AWAY_MOST: usize = 256;
 
@@ -68,7 +68,7 @@ impl Places {
         })
     }
 
-    /// A place to be told in that there is none; none when too many are being told.
+    /// A permit to be refused over the socket, unless too many are being refused.
     pub fn turn_away(self: &Arc<Self>) -> Option<WatcherPlace> {
         let mut taken = self.locked();
         if taken.turned_away >= TURNED_AWAY_MOST {

@@ -15,7 +15,7 @@ use crate::auth::KeyHash;
 /// The least burst: the most gifts of one batch.
 const BURST_LEAST: u32 = 128;
 
-/// After so many requests, buckets that are full again are forgotten.
+/// After this number of requests, buckets that are full again are forgotten.
 const TIDY_EVERY: u32 = 4_096;
 
 /// `[limits] requests_per_second` and `request_burst`.
@@ -28,7 +28,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// From the configuration's numbers; none when there is no limit.
+    /// From the configuration's numbers; `None` without a limit.
     pub fn new(per_second: u32, burst: u32) -> Option<Rate> {
         let per_second = NonZeroU32::new(per_second)?;
         let burst = NonZeroU32::new(burst).unwrap_or(per_second);

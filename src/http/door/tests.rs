@@ -72,7 +72,7 @@ const CLOSED: [&str; 13] = [
     "GET /v1/feeds/a/webhooks/w",
 ];
 
-/// What is not there, below /v1: told to nobody without a key.
+/// What is not there, below /v1: a secret to those without a key.
 const NOWHERE: [&str; 3] = ["GET /v1/what/will/come", "GET /v1/feeds/a/ws/", "POST /v1/feeds/a/policy"];
 
 #[test]

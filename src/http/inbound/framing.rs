@@ -32,11 +32,11 @@ enum Where {
     /// Between requests, or in a head.
     #[default]
     Head,
-    /// In a body that has so many bytes left.
+    /// In a body with this number of bytes left.
     Body(u64),
     /// Before or in the line that says how long the next chunk is.
     ChunkSize,
-    /// In a chunk that has so many bytes left.
+    /// In a chunk with this number of bytes left.
     Chunk(u64),
     /// Before or in the line end behind a chunk.
     ChunkEnd,

@@ -1,8 +1,8 @@
 //! Connections from clients: how many, how many from one address, and how long each may take for what.
 //!
 //! The HTTP server has timers for a connection's first request only. Here every open connection is
-//! registered ([`Inbound::accept`]) with what it is about and since when: the bytes that pass tell when a
-//! head begins and ends ([`stream`]), the middleware tells when a request was answered ([`attend`]), and a
+//! registered ([`Inbound::accept`]) with what it is about and since when: the bytes that pass show when a
+//! head begins and ends ([`stream`]), the middleware says when a request was answered ([`attend`]), and a
 //! sweep cuts what takes too long ([`Inbound::keep_sweeping`]).
 //!
 //! Descriptors are bounded, so connections are. When as many are open as may be, the ones that wait for

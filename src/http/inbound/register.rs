@@ -35,7 +35,7 @@ pub struct Bounds {
     pub most: usize,
     /// How many more may be open for a moment because they were cut and have not ended yet.
     pub leaving: usize,
-    /// Clients that are told at the same time that there is no place for them.
+    /// Clients that are refused at the same time for want of a permit.
     pub told: usize,
     /// From one address (IPv6: one /64 network), 0 for no such limit.
     pub per_address: usize,
@@ -60,7 +60,7 @@ pub struct Settings {
     pub send_buffer: usize,
 }
 
-/// What a client is told that finds no place, before any request.
+/// The answer to a client without a permit, before any request.
 pub fn refusal(why: Turned) -> String {
     let (status, name, title, detail) = match why {
         Turned::Address => (
@@ -104,7 +104,7 @@ struct Open {
     watchers: usize,
     /// Connections in `all` that were cut and have not ended yet.
     leaving: usize,
-    /// Clients that are being told that there is no place for them.
+    /// Clients that are being refused for want of a permit.
     told: usize,
     of: Counts,
     unsent: UnsentBytes,
@@ -162,7 +162,7 @@ impl Inbound {
         Ok(peer)
     }
 
-    /// Whether another connection may be accepted now. False while so many that were cut to make room have not ended
+    /// Whether another connection may be accepted now. False while too many that were cut to make room have not ended
     /// yet that descriptors could run out: those who connect then wait for a moment in the kernel's queue.
     pub fn may_accept(&self) -> bool {
         let mut open = self.locked();
@@ -171,11 +171,11 @@ impl Inbound {
             return true;
         }
         self.make_room(&mut open);
-        // Where nobody can be cut, the next one is told so.
+        // If none can be cut, the next one is refused.
         open.leaving == 0 || open.count() < most + leaving
     }
 
-    /// A permit to tell a client that there is no place for it. `None`: as many as may are being told.
+    /// A permit to answer a client that it is refused. `None`: as many as may are being answered.
     pub fn may_tell(self: &Arc<Self>) -> Option<TellPermit> {
         let mut open = self.locked();
         (open.told < open.bounds.told).then(|| {
@@ -245,7 +245,7 @@ impl Inbound {
 pub struct Peer {
     inbound: Arc<Inbound>,
     key: usize,
-    /// Whom it counts for; none when it is not limited.
+    /// The address that it counts for; `None` if that is not limited.
     pub(super) address: Option<IpAddr>,
     pub(super) state: Arc<State>,
     /// A [`WatcherSeat`] counts in its place.
@@ -337,7 +337,7 @@ impl Peer {
     }
 
     /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
-    /// counts, until it leaves its seat. If it is limited, then as one of `address`, for whom it watches. To be
+    /// counts, until it leaves its seat. If it is limited, then as one of `address`, which it watches for. To be
     /// called once.
     pub fn watches(&self, address: Option<IpAddr>) -> WatcherSeat {
         let mut open = self.inbound.locked();
@@ -376,7 +376,7 @@ pub struct WatcherSeat {
 }
 
 impl Inbound {
-    /// A watcher's connection is over; `address`: whose connections are limited, and it is one of them.
+    /// A watcher's connection has ended; `address`: the one that it counted for, if that is limited.
     pub fn watcher_left(&self, address: Option<IpAddr>) {
         let mut open = self.locked();
         open.watchers -= 1;
@@ -385,7 +385,7 @@ impl Inbound {
     }
 }
 
-/// One client is being told that there is no place for it.
+/// One client is being refused for want of a permit.
 #[derive(Debug)]
 pub struct TellPermit(Arc<Inbound>);
 

@@ -42,7 +42,7 @@ const BURST: usize = 8 << 10;
 pub struct Waited;
 
 impl<T> Stream<T> {
-    /// Around `io`, which `peer` stands for, and of which `received` was read before; `waited` as in [`Waited`].
+    /// Around `io`, which `peer` represents, and of which `received` was read before; `waited` as in [`Waited`].
     pub fn new(io: T, peer: Arc<Peer>, received: Bytes, waited: bool) -> Self {
         Stream {
             io,

@@ -6,7 +6,7 @@ use crate::domain::Phase;
 use crate::engine::{HOOKS_OF_ALL_MAX, READERS_MAX};
 
 impl ApiError {
-    /// What is said to the person who made this request; none where nothing may be said.
+    /// What is said to the person who made this request; `None` if nothing may be said.
     pub(super) fn detail(&self) -> Option<String> {
         Some(match self {
             ApiError::Syntax(why) | ApiError::BrokenBody(why) | ApiError::NotFound(why) => why.clone(),

@@ -27,7 +27,7 @@ pub use kinds::{KINDS, Kind};
 /// Faults of a body that an answer names. No body of the API has as many fields.
 const FAULTS_MAX: usize = 32;
 
-/// When a watcher for whom there is no place should try again, in seconds.
+/// When a refused watcher should try again, in seconds.
 const WATCHER_RETRY_S: u64 = 10;
 
 /// When a claim that may not wait should be made again, in seconds.
@@ -88,11 +88,11 @@ pub enum ApiError {
     TooManyGoals,
     /// 409: a drop's total below what is taken, which is this.
     DropTotal(u64),
-    /// 409: fewer units are free than claimed; so many.
+    /// 409: fewer units are free than claimed; this number.
     SoldOut(u64),
     /// 409: the user has what one may have; the answer to the user's first claim.
     AlreadyClaimed(Option<Box<ClaimAnswer>>),
-    /// 409: too many unpaid holds; the earliest ends in so many seconds.
+    /// 409: too many unpaid holds; the earliest ends in this number of seconds.
     TooManyHolds(u64),
     /// 409: a signed request came before, for something else.
     Replayed,
@@ -100,7 +100,7 @@ pub enum ApiError {
     DropNotOpen(Phase),
     /// 409: a gift of which nothing can be refunded; says why.
     NothingToRefund(&'static str),
-    /// 409: the hold is over.
+    /// 409: the hold has ended.
     HoldEnded,
     /// 409: a ledger has as many readers as may be.
     TooManyReaders,
@@ -116,7 +116,7 @@ pub enum ApiError {
     TooManySubscriptions(&'static str),
     /// 429: as many claims wait for entries as may; says whose.
     TooManyWaitingClaims(&'static str),
-    /// 500: a defect of the server. The client is told nothing about it; the log is.
+    /// 500: a defect of the server. The log has it, the client does not.
     Internal,
     /// 429: as many gifts of the feed wait to be shown as may; holds after how many seconds the first
     /// of them is due.
@@ -151,12 +151,12 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// No gift more may wait; the first one that does is due in so many milliseconds.
+    /// No gift more may wait; the first one that does is due in this number of milliseconds.
     pub fn schedule_full(first_in_ms: u64) -> ApiError {
         ApiError::ScheduleFull(first_in_ms.div_ceil(1_000).max(1))
     }
 
-    /// No gift more may wait for review; time decides about the first one that does in so many milliseconds.
+    /// No gift more may wait for review; time decides about the first one that does in this number of milliseconds.
     pub fn review_full(first_in_ms: u64) -> ApiError {
         ApiError::ReviewFull(first_in_ms.div_ceil(1_000).max(1))
     }
@@ -230,7 +230,7 @@ impl ApiError {
         }
     }
 
-    /// The problem document; also stands inside the results of a batch.
+    /// The problem document, which is also in the results of a batch.
     pub fn problem(&self) -> Problem {
         let kind = self.kind();
         let claim = match self {

@@ -14,7 +14,7 @@ use crate::http::answers::{Group, More, Overview, OverviewDeadLetter, OverviewGr
 use crate::http::problem::ApiError;
 use crate::live::Watched;
 
-/// How long an overview is shown to others who ask: so many pages cost as much as one.
+/// How long an overview is shown to others who ask: many pages cost as much as one.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// Feeds, and groups, of one overview: the most watched, and the first by name.

@@ -31,7 +31,7 @@ pub(super) struct Step {
 /// The steps of a ledger, by their first cursors.
 pub(super) type Known = BTreeMap<u64, Step>;
 
-/// See the module.
+/// The last steps of readers, as this node knows them.
 #[derive(Default)]
 pub(in crate::http) struct Steps {
     kept: Mutex<HashMap<FeedId, Known>>,

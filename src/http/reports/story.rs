@@ -1,4 +1,4 @@
-//! One gift's story: what became of it, and who has been told.
+//! One gift's story: what became of it, and which readers have it.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -45,7 +45,7 @@ async fn read_entries(
     Ok(found)
 }
 
-/// What each reader has done with the newest entry that is for it; without those for whom there is none. Of entries that were cut
+/// What each reader has done with the newest entry that is for it; without readers that have none. Of entries that were cut
 /// only who lost the first: what the others did with it, and whether it was for them, nobody knows any more.
 async fn read_readers(
     gate: &Gate,

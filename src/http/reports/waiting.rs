@@ -21,7 +21,7 @@ const KEY_SHARE: usize = 2;
 /// One group's share of the places: a sixteenth.
 const GROUP_SHARE: usize = 16;
 
-/// How soon somebody whom others were quicker than looks again: many may wait for the same entries.
+/// How soon a claimer looks again after another one was quicker: many may wait for the same entries.
 const PACE: Duration = Duration::from_millis(20);
 
 /// The places of claims that wait on this node. One key, or one group, has at most its share of them.
@@ -126,7 +126,7 @@ pub(super) async fn take(
             return if taken.entries.is_empty() { Err(full) } else { Ok(taken) };
         }
     };
-    // Before the first look: what comes after it is told.
+    // Before the first look: notices come of what follows it.
     let mut notices = gate.run(gate.engine.subscribe(feed)).await?;
     let mut rules = gate.door.changes();
     let leaving = gate.live.leaving();

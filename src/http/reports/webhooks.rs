@@ -46,7 +46,7 @@ pub(super) async fn put(
 }
 
 /// Refuses an address that leads where it should not. Names are judged when they are sent to: an answer that depended on
-/// what a name resolves to here would tell who may set webhooks which names there are in the operator's network.
+/// what a name resolves to here would show those who set webhooks which names there are in the operator's network.
 fn judge(spec: &HookSpec) -> Result<(), ApiError> {
     let inside: String = match spec.host() {
         Some(Host::Ipv4(ip)) if !is_public(ip.into()) => ip.to_string(),

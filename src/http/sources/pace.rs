@@ -1,4 +1,4 @@
-//! How often one source may be posted to. Whoever learns a path, or a platform that repeats itself without end,
+//! How often one source may be posted to. A stranger who learns a path, or a platform that repeats itself without end,
 //! costs that source and nobody else.
 
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use crate::domain::{FeedId, SourceId};
 /// Seconds' worth of deliveries that may come at once after a pause.
 const BURST_S: u32 = 10;
 
-/// After so many deliveries, sources that have not come lately are forgotten.
+/// After this number of deliveries, sources that have not come lately are forgotten.
 const TIDY_EVERY: u32 = 4_096;
 
 /// A bucket for each source that was posted to lately.
@@ -23,7 +23,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many deliveries to a source in a second in the long run; 0 is no limit.
+    /// Deliveries to a source in a second in the long run; 0 is no limit.
     pub fn new(per_second: u32) -> Pace {
         let quota = NonZeroU32::new(per_second).map(|rate| {
             Quota::per_second(rate)

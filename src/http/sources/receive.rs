@@ -2,7 +2,7 @@
 //!
 //! Neither the path nor anything of a body is ever logged. Whatever a platform would only repeat without end is
 //! answered 200 and counted; it gets an error where a repetition can help: a store that is away, or settings
-//! that somebody can mend.
+//! that somebody can repair.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
@@ -62,13 +62,13 @@ impl Headers for Sent<'_> {
     }
 }
 
-/// See the module.
+/// `POST /in/{feed}/{source}`
 pub(super) async fn receive(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    // Paths are secrets: whoever tries many is slowed down as with keys.
+    // Paths are secrets: a client that tries many is slowed down as with keys.
     let nothing = || match gate.door.guessed(&Head::of(&req)) {
         Ok(()) => ApiError::NotFound("there is nothing here".to_owned()),
         Err(slow_down) => slow_down,
@@ -150,7 +150,7 @@ impl Intake<'_> {
             },
             Outcome::Scheduled(_) => SourceOutcome::Scheduled,
             Outcome::InReview(_) => SourceOutcome::InReview,
-            // A platform may tell the same payment again in other words: it is counted once.
+            // A platform may send the same payment again in other words: it is counted once.
             Outcome::Duplicate(_)
             | Outcome::ScheduledBefore(_)
             | Outcome::InReviewBefore(_)

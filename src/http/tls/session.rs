@@ -58,7 +58,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Where a connection stands after bytes were heard.
+/// The state of a connection after bytes were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The handshake goes on.
@@ -101,7 +101,7 @@ impl Tls {
         }
     }
 
-    /// Takes bytes that came, which are decrypted in place, and tells `plain` of every piece of what they say. What
+    /// Takes bytes that came, which are decrypted in place, and gives `plain` every piece of what they say. What
     /// is to be answered waits in [`Tls::flush`].
     pub fn receive(&mut self, came: &mut [u8], plain: impl FnMut(&[u8])) -> Heard {
         if self.end != End::No {
@@ -126,7 +126,7 @@ impl Tls {
         heard
     }
 
-    /// Goes through `bytes`; tells how many of them are done with.
+    /// Goes through `bytes`. Returns how many of them are done with.
     fn process(&mut self, bytes: &mut [u8], mut plain: impl FnMut(&[u8])) -> (Heard, usize) {
         let mut used = 0;
         loop {
@@ -187,7 +187,7 @@ impl Tls {
         }
     }
 
-    /// Encrypts `plain` and gives it to `write`, which does as a non-blocking socket. Tells how much of `plain` is
+    /// Encrypts `plain` and gives it to `write`, which does as a non-blocking socket. Returns how much of `plain` is
     /// done with; what is encrypted and was not taken is kept, and then [`Tls::is_flushed`] is false.
     pub fn write(
         &mut self,
@@ -290,7 +290,7 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, out: &mut Vec<u8>) -> bool {
     data.encode(&mut out[at..]).is_ok()
 }
 
-/// Writes until all is taken or the socket takes no more; tells how much it took.
+/// Writes until all is taken or the socket takes no more. Returns how much it took.
 fn push(bytes: &[u8], write: &mut impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {

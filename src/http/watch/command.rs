@@ -14,7 +14,7 @@ pub enum Command {
         feed: FeedId,
         /// The position the client has.
         since: Option<Position>,
-        /// What it is not told of.
+        /// What it does not get.
         omit: Omit,
         /// It counts as an overlay.
         overlay: bool,

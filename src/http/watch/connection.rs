@@ -20,7 +20,7 @@ use crate::random;
 
 /// How a transport spells frames and listens to its client. Does no I/O.
 pub trait Transport: Unpin {
-    /// Takes all bytes that came in, unless it is over. May change what is watched.
+    /// Takes all bytes that came in, unless it has ended. May change what is watched.
     fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Moment);
     /// The client is gone.
     fn peer_closed(&mut self);
@@ -34,11 +34,11 @@ pub trait Transport: Unpin {
     fn urgent(&mut self, now: Moment) -> Option<Bytes>;
     /// How the session's frames go over the wire.
     fn encoding(&self) -> Encoding;
-    /// The server is about to close the connection, which should come back after so many milliseconds.
+    /// The server is about to close the connection, which should come back after this number of milliseconds.
     fn goodbye(&mut self, reason: &str, reconnect_in_ms: u64);
     /// True when no frame of the session may be sent any more.
     fn is_closing(&self) -> bool;
-    /// True when the connection is over.
+    /// True after the connection's end.
     fn is_over(&self) -> bool;
     /// What it is counted as.
     fn kind(&self) -> labels::Transport;
@@ -115,7 +115,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
             true => self.transport.deadline(),
             false => self.transport.deadline().min(self.session.deadline(now)),
         };
-        // A task says each time by whom it is woken.
+        // A task says each time what wakes it.
         let stands = self.rings.is_some_and(|rings| now < rings && rings <= deadline);
         if !stands || matches!(wake, Wake::Task(_)) {
             self.timer.set(deadline, wake);

@@ -36,7 +36,7 @@ fn event(frame: &Frame) -> Bytes {
     out.freeze()
 }
 
-/// The payload of permessage-deflate (RFC 7692, 7.2.1); none when that is not shorter.
+/// The payload of permessage-deflate (RFC 7692, 7.2.1); `None` if that is not shorter.
 fn deflate(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 2 + 64);
     let mut deflate = Compress::new(Compression::new(DEFLATE_LEVEL), false);

@@ -29,7 +29,7 @@ use crate::live::worker::Worker;
 use crate::live::{Lease, Live};
 use crate::metrics::labels::Bound;
 
-/// How long a connection may take to end after it was told that there is no place.
+/// How long a connection may take to end after it was refused.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 
 /// Registers the paths of live sockets.
@@ -137,7 +137,7 @@ fn watcher(req: &HttpRequest, gate: web::Data<Gate>, only: Option<&FeedId>) -> W
 }
 
 /// Completes the handshake only to say that there is no place: a browser does not show its page the status
-/// of a refused one. When too many are being told so, the rest get a plain 503.
+/// of a refused one. If too many are being refused, the rest get a plain 503.
 fn turn_away(accepted: &Accepted, gate: &Gate, why: &ApiError) -> Result<HttpResponse, ApiError> {
     let Some(place) = gate.door.turn_away() else { return Err(ApiError::NoPlace) };
     let body = protocol::too_many_connections(&why.to_string());
@@ -164,7 +164,7 @@ fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
 /// The feed's board, once its list is there.
 async fn listed(req: &HttpRequest, live: &Arc<Live>, feed: &FeedId) -> Result<Lease, ApiError> {
     let lease = live.lease(feed);
-    // Who waited before it came here is told at once.
+    // One that waited before it came here is answered at once.
     let within = if req.conn_data::<Waited>().is_some() { Duration::ZERO } else { LIST_WITHIN };
     match lease.has_list(within).await {
         true => Ok(lease),

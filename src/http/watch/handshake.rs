@@ -1,4 +1,4 @@
-//! What a watcher and the server agree on before the first frame, whoever read the request.
+//! What a watcher and the server agree on before the first frame, whichever part read the request.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub struct Handshake {
     pub(super) place: WatcherPlace,
     /// The feed to watch, admitted already. `None`: the client chooses feeds later.
     pub(super) only: Option<Only>,
-    /// Whom it counts for; none when it is not limited.
+    /// The address that it counts for; `None` if that is not limited.
     pub(super) address: Option<IpAddr>,
     /// It waits for its thread.
     pub(super) waiting: Waiting,
@@ -43,7 +43,7 @@ pub struct Handshake {
     pub(super) deflate: bool,
 }
 
-/// How long a newcomer waits for the feed's first list before it is told to come back.
+/// How long a newcomer waits for the feed's first list before it is answered to come back.
 pub(super) const LIST_WITHIN: Duration = Duration::from_secs(4);
 
 /// The one feed that a connection watches.
@@ -51,7 +51,7 @@ pub(super) struct Only {
     pub feed: FeedId,
     pub options: WatchOptions,
     pub admission: Admission,
-    /// It is followed until the watcher follows it; none where others of its thread do already.
+    /// It is followed until the watcher follows it; `None` if others of its thread do already.
     pub lease: Option<Lease>,
 }
 
@@ -87,7 +87,7 @@ pub(in crate::http) struct Accepted {
     pub deflate: bool,
 }
 
-/// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is told to upgrade. `compress`: whether frames may
+/// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is answered to upgrade. `compress`: whether frames may
 /// be compressed.
 pub(in crate::http) fn shake_hands(head: &Head<'_>, compress: bool) -> Result<Accepted, ApiError> {
     let says = |name: &'static HeaderName, word: &str| {

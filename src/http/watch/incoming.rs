@@ -76,7 +76,7 @@ struct Reading {
 struct Payload {
     opcode: u8,
     fin: bool,
-    /// The reserved bits as they stand in the first byte.
+    /// The reserved bits as they are in the first byte.
     reserved: u8,
     masked: bool,
     mask: [u8; 4],

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::domain::FeedId;
 
-/// What a connection tells its client.
+/// What a connection sends its client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Message<'a> {
@@ -31,7 +31,7 @@ pub enum Message<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         expires_in_ms: Option<u64>,
     },
-    /// The token is over soon: the client should send a new one.
+    /// The token expires soon: the client should send a new one.
     Token {
         /// In how many milliseconds.
         expires_in_ms: u64,

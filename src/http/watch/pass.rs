@@ -9,7 +9,7 @@ use crate::auth::{Key, Right, Scope, Viewer};
 use crate::domain::{FeedId, Millis};
 use crate::live::moment::Moment;
 
-/// How long before its end the client is told to get a new token.
+/// How long before its end the client is asked to get a new token.
 pub(super) const SOON: Duration = Duration::from_secs(30);
 
 /// A token or a key that is good.
@@ -37,10 +37,10 @@ pub(super) struct Token {
 // There is one for each watcher of a private feed, and an allocation of up to 24 bytes takes 32.
 const _: () = assert!(size_of::<Token>() <= 24 && size_of::<Pass>() <= 16);
 
-/// It ended soon already when it came, which is told only after the first frame.
+/// It came shortly before its end, which is announced only after the first frame.
 const IS_SHORT: i64 = 1;
 
-/// Its end was told.
+/// Its end was announced.
 const TOLD_SOON: i64 = 2;
 
 impl Pass {
@@ -82,12 +82,12 @@ impl Pass {
         self.token().map_or(0, |token| token.mark)
     }
 
-    /// Whether its end is still to be told before it comes. Of keys that is nobody's business.
+    /// Whether its end is still to be announced before it comes. The end of a key is not announced.
     pub(super) fn tells_soon(&self, started: bool) -> bool {
         self.token().is_some_and(|token| !token.is(TOLD_SOON) && (started || !token.is(IS_SHORT)))
     }
 
-    /// Its end was told.
+    /// Its end was announced.
     pub(super) fn told_soon(&mut self) {
         match self {
             Pass::Key(_) => {}

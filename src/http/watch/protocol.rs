@@ -37,7 +37,7 @@ const PING_EVERY: Duration = Duration::from_secs(25);
 /// A client that sent nothing for this long, not even a pong, is gone.
 const DEAD_AFTER: Duration = Duration::from_secs(58);
 
-/// How long a client that was told to close may take to do so.
+/// How long a client may take to answer a close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Wrong commands on one socket before it is closed.

@@ -23,7 +23,7 @@ use crate::live::worker::Worker;
 /// Lines of a head that are read here; one with more is the HTTP server's.
 const LINES: usize = 64;
 
-/// Watchers of a feed up to which one thread serves them, which writes to so many in some milliseconds.
+/// Watchers of a feed up to which one thread serves them, which writes to that number in some milliseconds.
 const TOGETHER: usize = 1024;
 
 /// How the heads of watchers begin, as far as all of them do.
@@ -110,7 +110,7 @@ fn agree(
     Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
 }
 
-/// Waits for the list of the feed; none when it is not there in time.
+/// Waits for the list of the feed; `None` if it is not there in time.
 async fn when_listed(
     entrance: Entrance<Handshake>,
     peer: Arc<Peer>,

@@ -50,7 +50,7 @@ impl Transport for EventStream {
             Some(Err(refusal)) => return self.end(&refusal, None),
             None => {}
         }
-        // A stream cannot renew its token, so it is only told of the end.
+        // A stream cannot renew its token, so it only gets the end.
         if let Some(Due::Ended(refusal)) = self.watcher.due(now, false) {
             return self.end(&refusal, None);
         }

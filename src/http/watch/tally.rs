@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::sockets::Carried;
 use crate::metrics::{Metrics, labels};
 
-/// What one thread has sent since it last told the metrics, because a counter that all threads share
+/// What one thread has sent since it last updated the metrics, because a counter that all threads share
 /// costs more than a short write.
 pub struct Tally {
     metrics: Arc<Metrics>,
@@ -29,7 +29,7 @@ impl Tally {
         Carried { writes, changes }
     }
 
-    /// Tells the metrics.
+    /// Updates the metrics.
     pub fn flush(&self) {
         for kind in [labels::Transport::Ws, labels::Transport::Many, labels::Transport::Sse] {
             let (frames, bytes) = self.sent[kind as usize].take();
@@ -53,7 +53,7 @@ impl OpenConnection {
         OpenConnection { kind, tally }
     }
 
-    /// Frames with so many changes were given to the socket, of so many bytes together.
+    /// Counts frames that were given to the socket: their changes, and their bytes together.
     pub(super) fn sent(&self, frames: u64, changes: u64, bytes: usize) {
         if changes > 0 {
             let (w, c) = self.tally.carried.get();

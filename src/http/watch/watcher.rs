@@ -25,7 +25,7 @@ const FORBIDDEN: CloseCode = CloseCode::Other(4003);
 /// 4100: it cannot be judged now; the client should back off.
 const LATER: CloseCode = CloseCode::Other(4100);
 
-/// 4101: the token is over; the client should get a new one and come back.
+/// 4101: the token has expired; the client should get a new one and come back.
 const EXPIRED: CloseCode = CloseCode::Other(4101);
 
 /// How long a socket of a private feed may take to show a token or a key.
@@ -63,14 +63,14 @@ pub struct Refusal {
 
 /// What is due.
 pub enum Due {
-    /// The token ends in so many milliseconds.
+    /// The token ends in this number of milliseconds.
     Soon(u64),
-    /// What it showed is over.
+    /// What it showed has expired.
     Ended(Refusal),
 }
 
 impl Watcher {
-    /// Who came with `identity`. `only`: the one feed that this connection watches; none when it chooses feeds
+    /// A watcher with `identity`. `only`: the one feed that this connection watches; `None` if it chooses feeds
     /// later.
     pub fn new(gate: Arc<Gate>, identity: Identity, only: Option<&FeedId>) -> Watcher {
         let now = Moment::now();
@@ -159,7 +159,7 @@ impl Watcher {
         Some(Ok(()))
     }
 
-    /// What is due, told once. `started`: frames of a feed went out.
+    /// What is due, given once. `started`: frames of a feed went out.
     pub fn due(&mut self, now: Moment, started: bool) -> Option<Due> {
         let Shown::Good(pass) = &mut self.shown else { return None };
         let left = pass.ends()?.since(now);
@@ -202,7 +202,7 @@ impl Watcher {
         mut feeds: impl Iterator<Item = &'a FeedId>,
     ) -> Result<Option<u64>, Refusal> {
         let now = Moment::now();
-        // Before it is judged: what is revoked from here on is told by another number.
+        // Before it is judged: what is revoked from here on has another number.
         let rules = self.gate.door.generation();
         let identity = self.gate.door.identify(credential, address, Millis::now());
         let pass = match identity.map_err(|_| too_many_guesses())? {

@@ -15,7 +15,7 @@ const BYTES: usize = 1 << 20;
 /// Bytes a cursor takes at once; the rest waits until the socket took these.
 const TAKE_BYTES: usize = 64 << 10;
 
-/// See the module.
+/// The last changes of a feed, as frames.
 #[derive(Default)]
 pub(super) struct Ring {
     frames: VecDeque<Arc<Frame>>,

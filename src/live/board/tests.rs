@@ -27,7 +27,7 @@ enum Kind {
     Adds,
     /// The oldest row.
     TakesBack,
-    /// Tells of a goal.
+    /// Announces a goal.
     Counts,
 }
 

@@ -1,4 +1,4 @@
-//! What watchers of a feed were told of how many watch.
+//! How many watch a feed, as its watchers see it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::domain::FeedId;
 use crate::live::frame::Frame;
 
-/// See the module.
+/// How many watch, as watchers know it.
 #[derive(Default)]
 pub(in crate::live) struct Presence {
     told: Mutex<Told>,
-    /// Counts what was told; 0 while nothing is to be told.
+    /// Counts announcements; 0 while none is to be made.
     version: AtomicU64,
 }
 
 #[derive(Default)]
 struct Told {
-    /// Whether they are told at all.
+    /// Whether there are announcements at all.
     wanted: bool,
     watchers: Option<u64>,
     frame: Option<Arc<Frame>>,
@@ -24,7 +24,7 @@ struct Told {
 }
 
 impl Presence {
-    /// Whether watchers are to be told.
+    /// Whether it is to be announced.
     pub(in crate::live) fn want(&self, wanted: bool) {
         let mut told = self.locked();
         told.wanted = wanted;
@@ -34,13 +34,13 @@ impl Presence {
         }
     }
 
-    /// What they know: none when they are not told, nothing in it before the first time.
+    /// What was announced: `None` without announcements, nothing in it before the first.
     pub(in crate::live) fn known(&self) -> Option<Option<u64>> {
         let told = self.locked();
         told.wanted.then_some(told.watchers)
     }
 
-    /// So many watch the feed. False when nobody is to be told.
+    /// This number watches the feed. Returns false if it is not to be announced.
     pub(super) fn tell(&self, feed: &FeedId, watchers: u64) -> bool {
         let mut told = self.locked();
         if told.wanted {
@@ -52,7 +52,7 @@ impl Presence {
         told.wanted
     }
 
-    /// What is to be told to a watcher who was told the version `known` last, and its version.
+    /// What a watcher is to get that got the version `known` last, and its version.
     pub(in crate::live) fn after(&self, known: u64) -> Option<(u64, Arc<Frame>)> {
         let version = self.version.load(Ordering::Acquire);
         if version == 0 || version == known {

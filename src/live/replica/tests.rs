@@ -9,7 +9,7 @@ use crate::engine::Notices;
 use crate::live::board::{Cursor, Due, Start};
 use crate::supervise::{Part, Parts};
 
-/// `select!` looks at what is ready in a random order: after so many rounds it has tried all of them.
+/// `select!` looks at what is ready in a random order: after this number of rounds it has tried all of them.
 const ROUNDS: usize = 64;
 
 /// A store of one feed.
@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Store {
-    /// The next change; nobody is told.
+    /// The next change, without a notice.
     fn gift(&self) -> Change {
         let mut state = self.state.lock().unwrap();
         let raw = r#"{"user":{"id":"u","name":"u"},"gift":{"id":"g","name":"g"}}"#;
@@ -175,7 +175,7 @@ async fn a_change_that_the_comparison_did_not_see_yet_is_shown_and_nothing_is_re
 async fn a_hole_that_a_notice_and_a_comparison_find_together_is_refilled_once() {
     let mut scene = Scene::new(0).await;
     for round in 0..ROUNDS {
-        // Of three changes the first two are told to nobody.
+        // Of three changes the first two have no notice.
         let changes = [(); 3].map(|()| scene.store.gift());
         match round % 2 {
             0 => scene.store.tell(&changes[2..]),

@@ -104,12 +104,12 @@ pub trait Dialect {
     /// Reads an answer to [`Dialect::publish`].
     fn answer(&self, bytes: &[u8]) -> Answer;
 
-    /// Where each feed stands in the end, if the server can be asked; else it is counted from answers.
+    /// The position of each feed in the end, if the server can be asked; else it is counted from answers.
     fn stands_at(&self, _feed: usize) -> Option<Result<u64, BenchError>> {
         None
     }
 
-    /// How often the server read a feed's list from its store so far, if it tells.
+    /// How often the server read a feed's list from its store so far, if it says so.
     fn store_reads(&self) -> Option<u64> {
         None
     }

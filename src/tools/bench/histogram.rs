@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The longest time that is told apart from longer ones: an hour, in nanoseconds.
+/// The longest time that differs from longer ones: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// Significant digits: a bucket is less than one percent wide.

@@ -9,7 +9,7 @@ use super::histogram::Histogram;
 /// Gifts of one feed whose last watcher is waited for; beyond, the oldest are no longer timed.
 const UNDER_WAY_MOST: usize = 1 << 20;
 
-/// Faults that are told in words; the rest are only counted.
+/// Faults that are shown in words; the rest are only counted.
 const SAID_MOST: usize = 5;
 
 /// What watchers got, in ops.
@@ -49,7 +49,7 @@ impl Counts {
     }
 }
 
-/// Where a watcher stands in its feed.
+/// The position of a watcher in its feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FramePosition {
     /// The newest seq it has.
@@ -191,7 +191,7 @@ impl FeedLog {
         Some(self.numbered[at])
     }
 
-    /// Whoever is not timed yet never is: for gifts that came while watchers did, nobody can say who was
+    /// A watcher that is not timed yet never is: for gifts that came while watchers did, nobody can say who was
     /// the last.
     pub fn forget(&mut self) {
         self.base = self.known + 1;

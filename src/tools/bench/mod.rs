@@ -41,7 +41,7 @@ pub use options::{LoadOptions, Target, TargetOptions, Until};
 pub use report::Report;
 pub use wire::Encryption;
 
-/// What `tipcast bench` can be told.
+/// The options of `tipcast bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchOptions {
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub struct BenchOptions {
 /// Why a run ended without a report.
 #[derive(Debug)]
 pub enum BenchError {
-    /// It was told something that cannot be.
+    /// An option that cannot be.
     Usage(String),
     /// A socket, or a file for the report.
     Io(io::Error),
@@ -97,7 +97,7 @@ impl From<io::Error> for BenchError {
 /// How long a gateway may take to accept the first connection.
 const REACHED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Loads a gateway as it is told, and prints what was found.
+/// Loads a gateway as the options say, and prints what was found.
 pub fn run(options: BenchOptions) -> Result<(), BenchError> {
     let target = options.target.resolve()?;
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());

@@ -1,4 +1,4 @@
-//! What a run is told, and what of it cannot be.
+//! The options of a run, and which of them cannot be.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ pub struct LoadOptions {
     pub json: Option<PathBuf>,
 }
 
-/// Whom to load.
+/// The server to load.
 #[derive(Args, Clone, Debug)]
 pub struct TargetOptions {
     /// The server, http or https; by default on this machine only.

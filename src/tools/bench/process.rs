@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The processes that are the server; none when nobody said which they are.
+/// The processes that are the server; empty if they are unknown.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Processes(Vec<u32>);
 

@@ -71,7 +71,7 @@ pub(super) struct Stormed {
     pub gifts: u64,
     /// Of those gifts.
     pub times: Times,
-    /// How often the server read lists from its store meanwhile, if it tells.
+    /// How often the server read lists from its store meanwhile, if it says so.
     pub store_reads: Option<u64>,
     /// How much later than due a gift was sent, at most.
     pub late: Duration,

@@ -19,7 +19,7 @@ use super::watcher::HEADROOM;
 /// What one read takes at most.
 const BUFFER: usize = 256 * 1024;
 
-/// How often the terminal is told.
+/// How often the terminal gets a line.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// How long watchers rest before the server's memory is looked at.

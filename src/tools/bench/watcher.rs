@@ -152,7 +152,7 @@ impl Watcher {
             if !rest.is_empty() {
                 self.carry = Some(rest.into());
             }
-            // Less than there was room for: the socket is empty, and epoll tells when it is not.
+            // Less than there was room for: the socket is empty, and epoll reports when it is not.
             if n < room && !closed && reads_all {
                 return Ok(());
             }

@@ -24,7 +24,7 @@ use send::Sender;
 pub use show::Show;
 use stage::Stage;
 
-/// What `tipcast demo` can be told.
+/// The options of `tipcast demo`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoOptions {
     /// The gateway to play against.

@@ -26,7 +26,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Starts it for one scenario; told to leave totals out, where it is `without`.
+    /// Starts it for one scenario; with `without` it is to leave totals out.
     pub(super) fn start(command: &[String], url: &str, feed: &str, without: bool) -> io::Result<Client> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut child = Command::new(program)

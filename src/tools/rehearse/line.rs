@@ -171,7 +171,7 @@ impl Line {
         out
     }
 
-    /// Sends a frame; in pieces of so many bytes if that is not 0.
+    /// Sends a frame; in pieces of this number of bytes if that is not 0.
     pub(super) fn send(&mut self, text: &str, pieces: usize) -> io::Result<()> {
         let bytes = self.frame(text, OpCode::Text, true);
         let pieces = if pieces == 0 { bytes.len() } else { pieces };
@@ -226,7 +226,7 @@ impl Line {
             let reason = CloseReason { code: CloseCode::from(code), description: None };
             Parser::write_close(&mut out, Some(reason), false);
             let _ = self.socket.write_all(&out);
-            // What it still sends is read, or it would be told of a reset in place of the code.
+            // What it still sends is read, or it would see a reset in place of the code.
             let until = Instant::now() + Duration::from_secs(3);
             while Instant::now() < until && self.hear(Duration::from_millis(200)) != Heard::Ended {}
         }

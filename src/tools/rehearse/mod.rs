@@ -126,7 +126,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
     if failed == 0 { Ok(()) } else { Err(RehearseError::Failed(failed)) }
 }
 
-/// Prints a line. The exit code tells the result too, so it goes on if nobody reads.
+/// Prints a line. The exit code says the result too, so it goes on if nobody reads.
 fn say(line: &str) {
     let _ = console::print(format!("{line}\n"));
 }

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A scenario under way.
 pub(super) struct Play {
     feed: &'static str,
-    /// The client was told to leave totals out.
+    /// The client is to leave totals out.
     without: bool,
     listener: TcpListener,
     client: Client,

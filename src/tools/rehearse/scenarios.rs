@@ -15,11 +15,11 @@ pub(super) struct Scenario {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
-    /// It is told with which status a handshake was refused.
+    /// It learns with which status a handshake was refused.
     Answers,
     /// It asks for tokens: each one that it is given differs from those before.
     Tokens,
-    /// It can leave totals out, and is told to.
+    /// It can leave totals out, and is asked to.
     Without,
 }
 

@@ -66,7 +66,7 @@ impl Hand {
         Queues { entries: &self.work.entries, again: &self.work.again }
     }
 
-    /// What is left without the first so many entries of one side.
+    /// What is left without the first `count` entries of one side.
     fn without(&self, again: bool, len: usize) -> Queues<'_> {
         let Queues { entries, again: dead } = self.queues();
         match again {
@@ -77,7 +77,7 @@ impl Hand {
 }
 
 impl Deliverer {
-    /// Does what can be done for a job now. In how many milliseconds it is to be looked at again; none when
+    /// Does what can be done for a job now. Returns the milliseconds until it is to be looked at again; `None` if
     /// it rests or is no more.
     pub async fn turn(&self, job: &Job) -> Result<Option<u64>, EngineError> {
         let begun = Instant::now();
@@ -266,7 +266,7 @@ impl Deliverer {
         }
     }
 
-    /// Keeps the progress in the store, with what is done with. None when somebody else has gone on.
+    /// Keeps the progress in the store, with what is done with. `None` if another node has gone on.
     async fn keep(
         &self,
         job: &Job,

@@ -1,5 +1,5 @@
 //! The health of webhooks' endpoints as this node sees it: how each webhook was set a moment ago, how many
-//! deliveries to it are under way, whether they work, and what the store is told of those that do not.
+//! deliveries to it are under way, whether they work, and what the store keeps of those that do not.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ pub enum Trouble {
     Failed,
 }
 
-/// Why a job cannot have its webhook's turn now: it comes back after so many milliseconds.
+/// Why a job cannot have its webhook now: it comes back after this number of milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy(pub u64);
 
@@ -187,7 +187,7 @@ impl Endpoints {
         disable
     }
 
-    /// Changes a webhook in the store, unless that fails: what is told of it there may be late.
+    /// Changes a webhook in the store. That may fail: what is shown of it may be late.
     async fn change(
         &self,
         key: &HookKey,

@@ -194,7 +194,7 @@ impl Desk {
         self.leave().await;
     }
 
-    /// Gives turns back and takes new ones. How long to rest then; none when there may be more at once.
+    /// Releases leases and takes new ones. Returns how long to sleep then; `None` if there may be more at once.
     async fn step(&mut self, now: Millis) -> Result<Option<Duration>, EngineError> {
         while self.turns.try_join_next().is_some() {}
         while let Ok(done) = self.over.try_recv() {
@@ -212,7 +212,7 @@ impl Desk {
         if full {
             return Ok(None);
         }
-        // Without room the next look is when a turn is over.
+        // Without room the next look is when a lease ends.
         let next = turn.next_in_ms.filter(|_| room > 0).map(|ms| Duration::from_millis(ms.saturating_add(1)));
         Ok(Some(next.unwrap_or(self.longest_sleep).min(self.longest_sleep)))
     }

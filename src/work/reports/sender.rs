@@ -109,7 +109,7 @@ impl Sender {
         }
     }
 
-    /// Why an address that stands in the URL itself is not sent to. Names are judged when they are looked up.
+    /// Why nothing is sent to an address that the URL itself has. Names are checked when they are looked up.
     fn forbidden(&self, url: &Url) -> Option<String> {
         let ip: IpAddr = match url.host()? {
             url::Host::Domain(_) => return None,

@@ -83,7 +83,7 @@ struct StoredDrop<'a> {
     spec: StoredSpec<'a>,
 }
 
-/// Reads a drop whose clock has not struck: until then nothing of it is over, and its phase is the one that watchers know, but for
+/// Reads a drop whose clock has not struck: until then none of its times has passed, and its phase is the one that watchers know, but for
 /// units that came back. `None` if the text is no drop.
 pub fn read_drop_at_rest(name: &str, text: &str) -> Option<DropView> {
     let StoredDrop { held, sold, said, spec } = serde_json::from_str(text).ok()?;
@@ -107,7 +107,7 @@ pub struct StoredClaim<'a> {
     pub value: Option<Value>,
     /// When it was claimed, in milliseconds.
     pub made_at: i64,
-    /// When the hold ends, in milliseconds; none if it was paid at once.
+    /// When the hold ends, in milliseconds; `None` after it was paid at once.
     pub expires_at: Option<i64>,
     /// Once it is sold.
     pub sale: Option<StoredSale>,

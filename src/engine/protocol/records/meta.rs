@@ -2,7 +2,7 @@ use serde::Deserialize;
 
 use crate::domain::Epoch;
 
-/// Where a feed stands (`lua/feed/feed.lua`), as far as it is read without a script.
+/// The position of a feed (`lua/feed/feed.lua`), as far as it is read without a script.
 #[derive(Debug, Deserialize)]
 pub struct FeedMeta {
     /// The feed's epoch.

@@ -1,5 +1,5 @@
 //! What is stored as JSON and read by this process: a type for each record, with the names that `lua/` gives its
-//! members. Members that nobody knows are passed over, so that one can be added without a new form.
+//! members. Unknown members are skipped, so that one can be added without a new form.
 
 mod change;
 mod drops;

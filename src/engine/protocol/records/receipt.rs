@@ -41,7 +41,7 @@ pub struct GiftReceipt {
 }
 
 impl GiftReceipt {
-    /// The receipt as the domain has it, for the gift of this id. None if a member is missing that its status needs.
+    /// The receipt as the domain has it, for the gift of this id. `None`: a member is missing that its status needs.
     pub fn remembered(&self, id: &GiftId) -> Option<Remembered> {
         let id = id.clone();
         let due_at = || self.due_at.map(Millis);

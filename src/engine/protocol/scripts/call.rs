@@ -52,7 +52,7 @@ impl Call {
     }
 
     /// Somebody waits for what this reads, though it may write what time has brought. A store in this process answers when the
-    /// commit is over that the answer rests on, however long the disk takes.
+    /// commit has ended that the answer depends on, however long the disk takes.
     pub fn for_a_reader(&mut self) -> &mut Call {
         self.reads = true;
         self

@@ -16,7 +16,7 @@ pub struct Header {
     pub uses: Vec<&'static str>,
     /// Modules that are made where they are first called.
     pub later: Vec<&'static str>,
-    /// What it does with the data; none of a text that stands in front of scripts.
+    /// What it does with the data; `None` for a module.
     pub data: Option<Use>,
 }
 

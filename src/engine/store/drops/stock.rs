@@ -33,11 +33,11 @@ pub(crate) struct Ticked {
     pub now: Millis,
     /// When the feed's due queue has something next.
     pub next: Option<Millis>,
-    /// How the drop stands, if there is one.
+    /// The drop, if there is one.
     pub view: Option<DropView>,
 }
 
-/// See the module.
+/// Drops with their stock, claims and holds.
 pub(crate) struct DropStock {
     writer: Arc<FeedWriter>,
     claims: Batcher<(FeedId, DropId), Claim, Claimed>,
@@ -65,7 +65,7 @@ impl DropStock {
     }
 
     /// Runs a script of drops, again and again while it says that more is due: each run ends a part of
-    /// what is over. `own` adds what is the script's own.
+    /// what has ended. `own` adds what only this script gets.
     async fn run(
         &self,
         script: &'static Script,
@@ -121,7 +121,7 @@ impl DropStock {
         })
     }
 
-    /// Every drop of a feed as it stands: two reads, and a call for each whose clock has struck.
+    /// Every drop of a feed: two reads, and a call for each whose clock has struck.
     pub async fn all(&self, feed: &FeedId, now: Millis) -> Result<Vec<DropView>, Fault> {
         let (runner, keys) = (self.runner(), &self.runner().keys);
         let (drops, [due, _]) = (keys.drops(feed), keys.due(feed));
@@ -134,7 +134,7 @@ impl DropStock {
         let clock_of = |name: &String| format!("{:016} {}{name}", 0, DueKind::Drop.letter());
         clocks.arg(kept.keys().map(clock_of).collect::<Vec<_>>());
         let clocks: Vec<Option<f64>> = runner.get(&due, &clocks).await?;
-        // One after the other: what watchers are told by the way comes in a fixed order.
+        // One after the other, so that what is announced on the way comes in a fixed order.
         let mut views = Vec::with_capacity(kept.len());
         for ((name, text), strikes) in kept.iter().zip(clocks) {
             if strikes.is_none_or(|at| at > now.0 as f64) {
@@ -285,7 +285,7 @@ impl DropStock {
         call.key("unpaid", self.runner().keys.unpaid(feed));
         call.arg("user", user_digest(user)).arg("most", HOLDS);
         let reply = self.runner().run_feed(call, feed, Some(now)).await?;
-        // A feed whose state is doubtful tells no position; holds do not hang on it.
+        // A feed whose state is doubtful has no position; holds do not need one.
         let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
         Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
     }

@@ -69,7 +69,7 @@ impl DueIndex {
         self.turns.register(Member { feed, name: feed.as_str() }, at, from_now, now).await
     }
 
-    /// Registers the feed when some of these gifts are for later, as far as can be told from here.
+    /// Registers the feed if some of these gifts are for later, as far as this process knows.
     pub async fn register_ahead(
         &self,
         feed: &FeedId,

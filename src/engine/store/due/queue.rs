@@ -26,7 +26,7 @@ struct Entry {
     member: String,
     kind: char,
     id: String,
-    /// What `later` or `reviews` holds, without its first line. None when it is no text.
+    /// What `later` or `reviews` holds, without its first line. `None` if it is no text.
     text: Option<String>,
 }
 
@@ -60,7 +60,7 @@ struct Entries {
     entries: Vec<Entry>,
 }
 
-/// See the module.
+/// The due queues of feeds.
 pub struct DueQueue {
     pub writer: Arc<FeedWriter>,
     pub stock: Arc<DropStock>,

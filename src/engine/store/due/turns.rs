@@ -27,7 +27,7 @@ pub(crate) struct TurnIndex {
     pub runner: Arc<Runner>,
     what: Shared,
     topics: Arc<Topics>,
-    /// Tells in how many milliseconds somebody's turn comes that was registered here.
+    /// Sends the milliseconds until an owner is due that was registered here.
     pub wakes: broadcast::Sender<u64>,
     /// Parts whose channel is listened to.
     listened: Mutex<HashSet<Part>>,
@@ -218,7 +218,7 @@ impl TurnIndex {
         Ok(turns)
     }
 
-    /// Nodes on one server may have been told of more parts than this one, or have been once. What they left is looked for
+    /// Nodes on one server may be configured with more parts than this one, or were once. What they left is looked for
     /// when there is nothing else to do.
     async fn take_strays<T>(&self, how: &Claim<T>) -> Vec<Taken<T>> {
         let own = self.runner.keys.named_parts(self.what).filter(|_| self.what == Shared::Due);
@@ -377,7 +377,7 @@ fn part_of_token(token: &str) -> Option<(Part, &str)> {
     Some((part.parse().ok()?, mark))
 }
 
-/// How many turns each part may give, when so many are wanted in all. Parts that come first this time come later the
+/// How many leases each part may give, if `most` are wanted in all. Parts that come first this time come later the
 /// next: `round` counts.
 fn shares(wanted: usize, parts: usize, round: usize) -> Vec<usize> {
     let (each, more) = (wanted / parts.max(1), wanted % parts.max(1));

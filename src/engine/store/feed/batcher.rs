@@ -1,6 +1,6 @@
 //! Calls about one thing share trips – gifts of one feed, claims of one drop: what arrives while a script
 //! runs goes into the next run, in order. One run with 16 gifts costs Redis about as much as five with one,
-//! so a busy feed is several times as fast, and a quiet one waits for nobody.
+//! so a busy feed is several times as fast, and a quiet one does not wait.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -109,7 +109,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts it behind what waits. When a run is to be started now, who is in it; whoever gets it must call
+    /// Puts it behind what waits. Returns the members of a run that is to be started now; the caller must call
     /// [`Batcher::next`] after it.
     pub(crate) fn submit(&self, key: &K, submission: Submission<T, A>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
@@ -122,7 +122,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
         Some(queue.next_batch())
     }
 
-    /// After a run: who is in the next one. When the run failed, whoever waits fails with it: the store
+    /// After a run: who is in the next one. If the run failed, those that wait fail with it: the store
     /// would keep them waiting as long again.
     pub(crate) fn next(&self, key: &K, failed: Option<&EngineError>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();

@@ -23,13 +23,13 @@ use crate::engine::store::totals::counting::{is_again, policy_moves};
 use crate::engine::store::writer::{FeedWriter, Preconditions};
 use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
 
-/// Of as many changes of one policy at the same time the last is through by then: one of them is, each time that all of them try.
+/// How often a change of a policy is tried. Each time that several try at once, one of them succeeds.
 const CHANGES_AT_ONCE: usize = 100;
 
 /// Feeds asked for in one trip when they are compared.
 const HEADS: usize = 512;
 
-/// See the module.
+/// The lists of all feeds.
 pub(crate) struct Feeds {
     pub runner: Arc<Runner>,
     pub writer: Arc<FeedWriter>,
@@ -174,7 +174,7 @@ impl Feeds {
     pub async fn snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut snapshot = self.read_whole(feed, now).await;
         if snapshot.as_ref().is_err_and(|fault| fault.kind == FaultKind::ReadOnly) {
-            // It has rows whose time is over, and nothing can be written: they stay for a little longer.
+            // It has rows whose time has passed, and nothing can be written: they stay a little longer.
             snapshot = self.read_whole(feed, Millis(0)).await.map(|snapshot| Snapshot { now, ..snapshot });
         }
         match &snapshot {
@@ -246,7 +246,7 @@ impl Feeds {
         self.topics.close();
     }
 
-    /// Returns when a server has confirmed that it tells what happens to the feed.
+    /// Returns when a server has confirmed the subscription.
     pub async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, Fault> {
         let channel = self.runner.keys.live(feed);
         let (reply, answer) = oneshot::channel();

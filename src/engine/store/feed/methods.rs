@@ -62,7 +62,7 @@ impl Store {
         self.measured(Operation::Snapshot, Some(feed), self.parts.feeds.snapshot(feed, now)).await
     }
 
-    /// Reads the changes after `since`, oldest first, at most `max` (≥ 1) of them. There are none if `since`
+    /// Reads the changes after `since`, oldest first, at most `max` (≥ 1) of them. The result is empty if `since`
     /// is the feed's position.
     pub async fn read_changes(&self, feed: &FeedId, since: &Position, max: usize) -> StoreResult<Missed> {
         self.measured(Operation::Changes, Some(feed), self.parts.feeds.changes(feed, since, max)).await

@@ -1,4 +1,4 @@
-//! Taking back, and telling overlays what to do (`lua/feed/control.lua`, `feed_retract_user`,
+//! Taking back, and commands to overlays (`lua/feed/control.lua`, `feed_retract_user`,
 //! `feed_retract_gift`).
 
 use crate::domain::json::push_string;

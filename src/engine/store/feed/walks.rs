@@ -1,6 +1,6 @@
 //! Taking a user's rows back in all feeds (`lua/feed/walk_turn.lua`). Nobody keeps a list of all feeds, so the keys of every
-//! shard are walked through, some at a time. How far that is stands in the store after every step: a walk whose node dies
-//! goes on at another when the lease is over.
+//! shard are walked through, some at a time. The store has the progress after every step: a walk whose node dies
+//! goes on at another when the lease has run out.
 //!
 //! A place in a server's keys means nothing to another process, and slots that move take keys along. So a place is kept
 //! with the process that gave it, and a shard begins anew when that is another one; all begin anew when slots have
@@ -27,7 +27,7 @@ const REST_MS: u64 = 1_500;
 /// Keys that one step looks at in each shard, about: some hundred microseconds of its time.
 const KEYS: u32 = 512;
 
-/// See the module.
+/// Walks through all feeds for the rows of blocked users.
 pub(crate) struct Walks {
     pub runner: Arc<Runner>,
     pub feeds: Arc<Feeds>,

@@ -219,7 +219,7 @@ fn read<T: FromRedisValue>(said: Value) -> Option<T> {
     redis::from_redis_value(said).ok()
 }
 
-/// Looks for keys that nobody moved.
+/// Looks for keys that were not moved.
 async fn look_for_others(
     target: &Target,
     plan: &Plan<'_>,

@@ -33,7 +33,7 @@ pub(super) async fn copy(
         }
         if batch.is_full() {
             batch.send(target).await?;
-            // Behind what it tells of: written with the next batch.
+            // Behind the keys that it counts: written with the next batch.
             let mut note = redis::cmd("HSET");
             note.arg(target.state_key()).arg("place").arg(*name);
             batch.add(&target.state_key(), note, 0);

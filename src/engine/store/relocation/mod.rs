@@ -1,7 +1,7 @@
 //! Moving all that a folder holds into servers (`tipcast store move`). What every key becomes there is `plan`'s, how that is
 //! written `copying`'s, and how it is compared afterwards `comparing`'s. The folder is only read.
 //!
-//! The servers' marks say that a move is under way, so no gateway begins on a half of it. How far it is stands in a hash beside
+//! The servers' marks say that a move is under way, so no gateway begins on a half of it. Its progress is in a hash beside
 //! the feeds: a run that was interrupted goes on from there, and gives the feeds the epochs that they have been given already.
 
 mod comparing;
@@ -58,7 +58,7 @@ struct Target {
 }
 
 /// Moves what the folder holds to the servers that `options` name, under their prefix, where nothing may be yet; `resumed` goes on
-/// with a run that was interrupted. `told` hears how far it is, many times a second.
+/// with a run that was interrupted. `told` gets its progress, many times a second.
 ///
 /// # Errors
 /// What is wrong and what to do. The folder is as it was, whatever happened.

@@ -1,6 +1,6 @@
 //! Bringing the webhooks of all feeds to a feed, and what this process knows of them. They are in a slot of their own;
-//! a feed gets to know of them with its next entry: whoever appends names the version of their set that its node
-//! knows, and `report_attach` brings them there.
+//! a feed learns of them with its next entry: an append names the version of their set that its node
+//! knows, and `report_attach` copies them there.
 //!
 //! In a cluster every shard has a copy of the set, and every node remembers it: while the shard that has that slot is away,
 //! feeds of other shards are delivered as before, also by nodes that have just started.
@@ -43,7 +43,7 @@ struct HooksOfAll {
     revision: u64,
 }
 
-/// See the module.
+/// The webhooks of all feeds, as this process knows them, and how feeds get them.
 pub struct Attaching {
     runner: Arc<Runner>,
     pub jobs: Arc<JobIndex>,

@@ -34,7 +34,7 @@ fn name_of_group(feed: &FeedId, group: &GroupId) -> String {
     format!("{feed} {group}")
 }
 
-/// See the module.
+/// The groups that read ledgers.
 pub struct Groups {
     pub runner: Arc<Runner>,
     pub jobs: Arc<JobIndex>,
@@ -161,7 +161,7 @@ impl Groups {
         }
     }
 
-    /// Runs a script about these cursors; how many it was about, none when there is no such reader.
+    /// Runs a script about these cursors. Returns how many it changed, or `None` if there is no such reader.
     async fn about(&self, feed: &FeedId, mut call: Call, cursors: &[Cursor]) -> Result<Option<u64>, Fault> {
         for cursor in cursors {
             call.item([], [("number", padded(cursor))]);

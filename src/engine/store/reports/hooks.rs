@@ -18,7 +18,7 @@ use crate::engine::store::reports::stored::{read_hook, reader_keys, stored_hook}
 use crate::engine::store::runner::Runner;
 use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
 
-/// See the module.
+/// The webhooks of feeds, and those of all feeds.
 pub struct Webhooks {
     pub runner: Arc<Runner>,
     pub attaching: Arc<Attaching>,
@@ -26,7 +26,7 @@ pub struct Webhooks {
     pub groups: Arc<Groups>,
 }
 
-/// Whether it may have been disabled before, with entries that wait: not what is told of one that fails.
+/// Whether it may have been disabled before, with entries that wait, and not only be failing.
 fn may_have_waited(hook: &Hook) -> bool {
     hook.state == HookState::Active && hook.last_error.is_none()
 }

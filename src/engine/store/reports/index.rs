@@ -13,7 +13,7 @@ use crate::engine::store::due::turns::{Claim, Member, Over, PagePlace, Taken, Tu
 use crate::engine::store::runner::Runner;
 use crate::engine::{JobDone, JobLease, JobTurn};
 
-/// See the module.
+/// The index of webhooks' jobs.
 pub struct JobIndex {
     pub turns: TurnIndex,
 }
@@ -33,7 +33,7 @@ impl JobIndex {
         JobIndex { turns: TurnIndex::new(runner, Shared::Jobs, topics, wakes) }
     }
 
-    /// Makes it a job, to be looked at in so many milliseconds.
+    /// Makes it a job, to be looked at in `in_ms` milliseconds.
     pub async fn register(&self, job: &Job, in_ms: u64, now: Option<Millis>) -> Result<(), Fault> {
         let member = Member { feed: &job.feed, name: &member(job) };
         self.turns.register(member, None, Some(in_ms), now).await.map(drop)

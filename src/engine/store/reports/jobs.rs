@@ -19,7 +19,7 @@ use crate::engine::store::runner::{Runner, needed, number};
 use crate::engine::store::writer::{MAX_ATTEMPTS, unsettled};
 use crate::engine::{JobDone, JobTurn, Save, Want, Work};
 
-/// See the module.
+/// The jobs of webhooks.
 pub struct Jobs {
     pub runner: Arc<Runner>,
     pub hooks: Arc<Webhooks>,

@@ -1,5 +1,5 @@
 //! Users whose gifts are not shown (`lua/feed/block_change.lua`). A feed's blocks are in its slot, where its scripts read
-//! them; those of all feeds are in a slot of their own, so every node remembers them for a moment and tells the
+//! them; those of all feeds are in a slot of their own, so every node remembers them for a moment and passes them to the
 //! scripts.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const SCOPES: usize = 4_096;
 /// Blocks by user.
 type Blocks = Arc<HashMap<String, Block>>;
 
-/// See the module.
+/// Blocked users.
 pub(crate) struct BlockBook {
     runner: Arc<Runner>,
     lately: Mutex<HashMap<BlockScope, (Instant, Blocks)>>,

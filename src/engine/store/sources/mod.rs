@@ -1,4 +1,4 @@
-//! Sources and refunds, in the feed's slot: whoever has a path has the feed's name, and so the slot.
+//! Sources and refunds, in the feed's slot: a delivery's path has the feed's name, and so the slot.
 
 mod methods;
 
@@ -12,7 +12,7 @@ use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::runner::Runner;
 use crate::engine::{Kept, REFUNDS_MAX, Refund, SOURCES_MAX, Swapped};
 
-/// See the module.
+/// Sources of feeds, and refunds that they announced.
 pub(crate) struct Sources {
     pub runner: Arc<Runner>,
 }

@@ -73,7 +73,7 @@ impl FeedWriter {
         Err(policy_moves())
     }
 
-    /// What a script of one feed answers that says nothing of where the feed stands. A damaged feed is known as such from then on.
+    /// What a script of one feed answers without a position. A damaged feed is known as such from then on.
     async fn texts(&self, call: &Call, feed: &FeedId) -> Result<Vec<String>, Fault> {
         self.runner.run(call).await.inspect_err(|fault| self.runner.damaged.note(feed, fault))
     }

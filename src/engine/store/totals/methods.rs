@@ -14,7 +14,7 @@ use crate::engine::{GoalPut, StoreResult};
 use crate::metrics::labels::Operation;
 
 impl Store {
-    /// What each period that is counted has, or had in its last run that ended; without leaders. None when nothing
+    /// What each period that is counted has, or had in its last run that ended; without leaders. `None` if nothing
     /// is counted.
     pub async fn read_totals(
         &self,
@@ -25,7 +25,7 @@ impl Store {
         self.measured(Operation::Totals, Some(feed), self.parts.writer.read_totals(feed, back, now)).await
     }
 
-    /// A ranking. None when the period is not counted, or did not end yet where the one that ended is asked for.
+    /// A ranking. `None` if the period is not counted, or did not end yet where the one that ended is asked for.
     pub async fn read_leaders(
         &self,
         feed: &FeedId,

@@ -1,5 +1,5 @@
 //! How many watch each feed. A node's counts are fields of its feeds' hashes; that it lives is one key with a time
-//! to live, which it renews. A count whose node's key is gone does not count, and is taken out by whoever meets it.
+//! to live, which it renews. A count whose node's key is gone does not count, and the next reader removes it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +12,14 @@ use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::feed::lists::Feeds;
 
-/// Feeds told or asked about in one trip.
+/// Feeds reported or read in one trip.
 const FEEDS: usize = 256;
 
-/// How long what nobody renews is kept, in milliseconds. Nodes tell all they have more often than that.
+/// How long counts are kept that are not renewed, in milliseconds. Nodes report all counts more often than that.
 const KEPT_MS: u64 = 86_400_000;
 
 impl Feeds {
-    /// See [`crate::engine::Store::report_presence`]. A shard that is away keeps no other from being told.
+    /// See [`crate::engine::Store::report_presence`]. A shard that is away holds up no other.
     pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
         let mut missed = None;
         for chunk in counts.chunks(FEEDS) {
@@ -39,7 +39,7 @@ impl Feeds {
             let replies = self.runner.backend.commands(&asks, self.runner.part_timeout()).await;
             missed = missed.or(replies.into_iter().find_map(Result::err));
         }
-        // Last: a count that is there without its node is nobody's, and may be taken out before.
+        // Last: a count without its node may be removed before.
         let key = self.runner.keys.node(node);
         let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
         let before = self.runner.backend.command(&key, &lease, self.runner.part_timeout()).await?;
@@ -85,7 +85,7 @@ impl Feeds {
             }
         }
         if !gone.is_empty() {
-            // Whoever asks next meets them again.
+            // The next reader meets them again.
             let _ = self.runner.backend.commands(&gone, self.runner.part_timeout()).await;
         }
         let here = |counts: &HashMap<String, u64>| -> (u64, u64) {
@@ -99,7 +99,7 @@ impl Feeds {
         Ok(counts.chunks_exact(2).map(of_feed).collect())
     }
 
-    /// Which of the nodes that told something live.
+    /// Which of the nodes that reported something live.
     async fn alive(&self, counts: &[HashMap<String, u64>]) -> Result<HashSet<String>, Fault> {
         let nodes: HashSet<&String> = counts.iter().flat_map(HashMap::keys).collect();
         let nodes: Vec<String> = nodes.into_iter().cloned().collect();

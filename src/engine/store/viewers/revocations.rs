@@ -10,7 +10,7 @@ use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::runner::Runner;
 use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage};
 
-/// See the module.
+/// Revoked viewers.
 pub(crate) struct Viewers {
     pub runner: Arc<Runner>,
 }

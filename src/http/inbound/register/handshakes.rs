@@ -1,5 +1,5 @@
 //! TLS handshakes that are under way. Each holds keys and at times a buffer before anything is known of its client,
-//! so there are only so many, of all and of one address.
+//! so their number is bounded, of all and of one address.
 
 use std::net::IpAddr;
 use std::sync::Arc;

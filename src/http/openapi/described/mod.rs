@@ -1,7 +1,7 @@
 //! What `docs/openapi.json` is made from. Only tests have it: deriving the description is a large part of what a build
 //! would cost, and the file is the same for every build.
 //!
-//! Bodies are read by hand ([`crate::domain::json`]), so what stands here is a second spelling of the
+//! Bodies are read by hand ([`crate::domain::json`]), so what is here is a second spelling of the
 //! same rules. Tests hold the two together: every route is in the document and the other way round,
 //! its examples are accepted by the running server, and the server's answers have its shapes.
 
@@ -289,7 +289,7 @@ fn close_bodies_and_share_problems(api: &mut Value) -> BTreeSet<String> {
     bodies
 }
 
-/// What may be absent is never null, and a reference stands alone: programs that make clients out of the document
+/// What may be absent is never null, and a reference is alone: programs that make clients out of the document
 /// stumble over either.
 fn tidy(schema: &mut Value) {
     for (_, member) in schema["properties"].as_object_mut().into_iter().flatten() {

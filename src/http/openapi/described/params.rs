@@ -1,4 +1,4 @@
-//! What stands in paths and queries, each described once.
+//! What is in paths and queries, each described once.
 
 use utoipa::IntoParams;
 

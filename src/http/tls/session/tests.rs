@@ -10,7 +10,7 @@ use super::*;
 struct Pair {
     client: ClientConnection,
     ours: Tls,
-    /// What we were told.
+    /// What was answered.
     heard: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ impl Pair {
         }
     }
 
-    /// What the client was told since.
+    /// What the client got since.
     fn told(&mut self) -> Vec<u8> {
         let mut told = Vec::new();
         let mut buffer = [0; 4096];

@@ -1,5 +1,5 @@
 //! A connection whose head has not come whole, or that waits to be judged. Most never are one: their head comes
-//! in one piece, with the connection.
+//! as one, with the connection.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub(super) struct Arriving<H> {
     pub tls: Option<Box<Tls>>,
     pub visitor: Visitor,
     pub received: Vec<u8>,
-    /// There may be more to read, of which the kernel does not tell again.
+    /// There may be more to read, without another event of the kernel.
     pub unread: bool,
     /// What it waits for.
     pub waits: Option<Waits<H>>,
@@ -62,7 +62,7 @@ impl<H> Arriving<H> {
         }
     }
 
-    /// Sends what a TLS handshake has to say; `key` and `registry` are by whom the kernel tells of the socket.
+    /// Sends what a TLS handshake has to say; `key` and `registry` are those of the socket's events.
     pub fn send(&mut self, key: u32, registry: &Registry) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         // When a request is there already, tickets go out with its answer.
@@ -105,7 +105,7 @@ fn keep(
 }
 
 fn bid_farewell(line: &mut impl Line, stream: &mut TcpStream) {
-    // To whom that cannot be said at once it is not said.
+    // A client whose socket does not take the refusal at once is closed without it.
     let _ = line.write(stream, TOO_LATE);
     line.close(stream);
 }
@@ -134,7 +134,7 @@ impl<H: 'static> Waits<H> {
         Waits { task, result }
     }
 
-    /// What came of it, once it is over; given once.
+    /// Its result, once it has ended; given once.
     pub fn result(&self) -> Option<Option<Entrance<H>>> {
         self.result.take()
     }

@@ -58,15 +58,15 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     beat: Beat,
     seat: Rc<Seat<H>>,
     wakes: Rc<WakeQueue>,
-    /// The kernel tells about the poll as it would about a socket, so there is one place to wait.
+    /// The kernel sends events of the poll as of a socket, so there is one place to wait.
     poll: AsyncFd<Polled>,
     events: Events,
-    /// What the kernel told, of each socket.
+    /// Events of the kernel, of each socket.
     told: Vec<Told>,
     listening: Option<Listening>,
     sockets: Slab<Entry<H, W::Handler>>,
     buffer: Box<[u8]>,
-    /// Sockets that may hold more input, of which the kernel will not tell again.
+    /// Sockets that may hold more input, without another event of the kernel.
     unread: Vec<u32>,
     /// Steps of TLS handshakes in this turn.
     handshakes: usize,
@@ -188,7 +188,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         Poll::Pending
     }
 
-    /// Hears what the kernel tells. True when it may have more to tell.
+    /// Reads events of the kernel. Returns true if it may have more.
     fn listen(&mut self, now: Moment, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             let Poll::Ready(guard) = self.poll.poll_read_ready_mut(cx) else { return Ok(false) };
@@ -281,7 +281,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         self.attended(key, next);
     }
 
-    /// After a socket was written to: it is closed, or the kernel tells when it takes more.
+    /// After a socket was written to: it is closed, or an event comes when it takes more.
     fn attended(&mut self, key: u32, next: ControlFlow<()>) {
         let registry = self.poll.get_ref().0.registry();
         let armed = match self.sockets.get_mut(key as usize) {
@@ -303,7 +303,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 struct Told {
     key: u32,
     readable: bool,
-    /// It may have ended. Of an end that came together with the last bytes the kernel does not tell again, so it is
+    /// It may have ended. An end that came together with the last bytes has no event of its own, so it is
     /// read until there is nothing; otherwise a read that fills less than its buffer has taken everything.
     ended: bool,
     writable: bool,
@@ -341,7 +341,7 @@ impl Told {
     }
 }
 
-/// Has the kernel tell when a socket that was never blocked before takes bytes again.
+/// Asks for an event when a socket that was never blocked before takes bytes again.
 fn arm<C: SocketHandler, L: Line>(
     socket: &mut Socket<C, L>,
     key: u32,

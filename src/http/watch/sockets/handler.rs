@@ -108,7 +108,7 @@ pub trait SocketWorker<H> {
     fn wakes(&self) -> Rc<WakeQueue>;
     /// Whether another connection may be accepted now; if not, soon.
     fn may_accept(&self) -> bool;
-    /// A permit to tell a client why it is refused. `None`: it is closed without a word.
+    /// A permit to answer a client why it is refused. `None`: it is closed without a word.
     fn may_tell(&self) -> Option<TellPermit>;
     /// Registers a connection that came in. An error is why there is no place for it.
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned>;
@@ -125,6 +125,6 @@ pub trait SocketWorker<H> {
     fn carried(&self) -> Carried;
     /// A round of writing was long: rounds are `stretch` apart now.
     fn stretched(&self, _stretch: Duration) {}
-    /// A piece of work is done: the moment to tell others what was counted.
+    /// A piece of work is done: the moment to publish what was counted.
     fn turned(&self) {}
 }

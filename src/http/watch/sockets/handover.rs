@@ -71,7 +71,7 @@ pub struct Queues<T> {
 }
 
 impl<T> Queues<T> {
-    /// To so many threads; each takes one of the receivers.
+    /// To `threads` threads; each takes one of the receivers.
     pub fn new(threads: usize) -> (Queues<T>, Vec<mpsc::Receiver<T>>) {
         let (queues, ends) = (0..threads.max(1)).map(|_| mpsc::channel(WAITING)).unzip();
         (Queues { queues, turn: AtomicUsize::new(0) }, ends)

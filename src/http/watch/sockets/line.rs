@@ -11,7 +11,7 @@ use crate::http::tls::{Heard, Tls};
 /// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// So many bytes from the kernel.
+    /// This number of bytes from the kernel.
     Bytes(usize),
     /// Nothing yet.
     Nothing,
@@ -19,7 +19,7 @@ pub(super) enum Came {
     End,
 }
 
-/// See the module.
+/// Reads and writes the bytes of a socket, with or without TLS.
 pub(super) trait Line {
     /// Reads once, through the thread's `buffer`, and gives what was said, which may be nothing, to `take`.
     fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> Came;
@@ -109,7 +109,7 @@ impl Line for Box<Tls> {
     }
 
     fn close(&mut self, stream: &mut TcpStream) {
-        // To whom it cannot be said at once it is not said.
+        // If the socket does not take the alert at once, it is left out.
         let _ = Tls::close(self, |bytes| stream.write(bytes));
         let _ = stream.shutdown(Shutdown::Write);
     }
@@ -128,7 +128,7 @@ pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> Came {
     }
 }
 
-/// Has the kernel tell also when a socket takes bytes.
+/// Asks for events also when a socket takes bytes.
 pub(super) fn tell_when_writable(stream: &mut TcpStream, key: u32, registry: &Registry) -> io::Result<()> {
     registry.reregister(stream, Token(key as usize), Interest::READABLE | Interest::WRITABLE)
 }

@@ -29,13 +29,13 @@ const TOLD_WITHIN: Duration = Duration::from_millis(500);
 /// Where connections come from.
 pub(super) struct Listening {
     listener: mio::net::TcpListener,
-    /// The kernel may have connections; it tells only once.
+    /// The kernel may have connections; it sends one event only.
     ready: bool,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Listening {
-    /// On `listener`, about which the poll tells as `token`.
+    /// On `listener`, whose events have `token`.
     pub fn new(listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Listening> {
         listener.set_nonblocking(true)?;
         let mut listener = mio::net::TcpListener::from_std(listener);
@@ -43,12 +43,12 @@ impl Listening {
         Ok(Listening { listener, ready: true, pause: None })
     }
 
-    /// The kernel told that there is something.
+    /// An event of the kernel came.
     pub fn wake(&mut self) {
         self.ready = true;
     }
 
-    /// The next connection; none: the kernel tells when there is one, or it is tried again after a pause. `may_accept`:
+    /// The next connection; `None`: an event comes when there is one, or it is tried again after a pause. `may_accept`:
     /// whether there is room for it.
     pub fn accept(
         &mut self,
@@ -86,7 +86,7 @@ impl Listening {
 
     fn pause_for(&mut self, time: Duration, cx: &mut Context<'_>) {
         let mut pause = Box::pin(sleep(time));
-        // It wakes the thread when it is over.
+        // It wakes the thread when it has ended.
         if pause.as_mut().poll(cx) == Poll::Pending {
             self.pause = Some(pause);
         }
@@ -99,7 +99,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Tells a client why it is not served, if it takes that at once.
+/// Answers a client why it is not served, if it takes that at once.
 pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: TellPermit) {
     tokio::task::spawn_local(async move {
         let told = async {

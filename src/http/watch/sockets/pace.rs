@@ -61,7 +61,7 @@ impl Pace {
         let least = busy.mul_f64(REST).min(REST_MOST);
         let most = least.max(brief);
         self.stretch = busy + most;
-        // What came during the round and was written in it will be told of, and counted, only now.
+        // What came during the round and was written in it is announced, and counted, only now.
         let ahead = carried.changes.saturating_sub(owed);
         let enough = (self.fullest * AGAIN) as u64 + ahead;
         Some(Rest { least: now + least, most: now + most, enough, least_is_over: false })
@@ -118,7 +118,7 @@ mod tests {
         let mut enough = |owed, each| pace.round(MS(6), owed, carried(each), now).unwrap().enough;
         assert_eq!(enough(16_000, 16.0), 15_200);
         assert_eq!(enough(8_000, 8.0), 14_896, "a round that was less full does not make it much less");
-        // Half of what it wrote came while it wrote. That is counted when the feeds tell of it, so after the round.
+        // Half of what it wrote came while it wrote. That is counted when the feeds announce it, so after the round.
         assert_eq!(enough(8_000, 16.0), 15_200 + 8_000);
     }
 }

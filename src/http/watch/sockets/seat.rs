@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handover::{Handover, Queues};
 
-/// A thread that has so many sockets more than another, and an eighth, hands new watchers to it: fan-out is
+/// A thread that has this number of sockets more than another, and an eighth, hands new watchers to it: fan-out is
 /// shared by all cores, and most watchers stay where they were accepted.
 const UNEVEN: usize = 32;
 
@@ -21,7 +21,7 @@ const UNEVEN_TOGETHER: usize = 1024;
 pub(super) struct Shared<H> {
     listener: Mutex<Option<TcpListener>>,
     queues: Queues<Handover<H>>,
-    /// Sockets of each thread, as it told last.
+    /// Sockets of each thread, as it reported last.
     open: Vec<AtomicUsize>,
     stop: CancellationToken,
     end: CancellationToken,
@@ -39,7 +39,7 @@ impl<H> Seat<H> {
         Seat { number, shared }
     }
 
-    /// Where connections come from; none when no more are to be accepted.
+    /// Where connections come from; `None` if no more are to be accepted.
     pub fn listener(&self) -> io::Result<Option<TcpListener>> {
         self.shared.listener().as_ref().map(TcpListener::try_clone).transpose()
     }
@@ -71,12 +71,12 @@ impl<H> Seat<H> {
         if to == self.number {
             return None;
         }
-        // Until that thread tells by itself.
+        // Until that thread reports by itself.
         open[to].fetch_add(1, Ordering::Relaxed);
         Some(to)
     }
 
-    /// Tells how many sockets this thread has.
+    /// Reports how many sockets this thread has.
     pub fn tell(&self, mine: usize) {
         self.shared.open[self.number].store(mine, Ordering::Relaxed);
     }
@@ -88,7 +88,7 @@ impl<H> Seat<H> {
 }
 
 impl<H> Shared<H> {
-    /// Of so many threads that accept from `listener`, and what each takes watchers from others with.
+    /// Of `threads` threads that accept from `listener`, and what each takes watchers from others with.
     pub fn new(threads: usize, listener: TcpListener) -> (Shared<H>, Vec<Receiver<Handover<H>>>) {
         let (queues, ends) = Queues::new(threads);
         let open = ends.iter().map(|_| AtomicUsize::new(0)).collect();
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(seat(0).other(900, None), Some(1));
         assert_eq!(seat(2).other(300, None), Some(1));
         assert_eq!(seat(1).other(100, None), None);
-        // What was handed on counts before its thread tells.
+        // What was handed on counts before its thread reports.
         for _ in 0..2000 {
             seat(0).other(900, None);
         }

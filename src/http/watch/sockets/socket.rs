@@ -24,9 +24,9 @@ pub(super) struct Socket<C, L> {
     handler: C,
     /// What the kernel did not take; none nearly always.
     rest: Option<Box<Rest>>,
-    /// The kernel takes nothing now; it tells when it does.
+    /// The kernel takes nothing now; an event comes when it does.
     blocked: bool,
-    /// The kernel was asked to tell when it takes bytes; from then on it always does.
+    /// The kernel was asked for an event when it takes bytes; from then on it always sends one.
     armed: bool,
 }
 
@@ -45,7 +45,7 @@ const _: () = assert!(
 /// What a read left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Everything there is was read; the kernel tells when there is more.
+    /// Everything there is was read; an event comes when there is more.
     Dry,
     /// There may be more.
     More,

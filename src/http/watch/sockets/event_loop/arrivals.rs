@@ -148,7 +148,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         }
     }
 
-    /// Keeps a connection until there is more to judge it by. Tells where it is kept.
+    /// Keeps a connection until there is more to judge it by. Returns where it is kept.
     fn keep(
         &mut self,
         key: Option<usize>,
@@ -208,7 +208,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         self.attended(key as u32, next);
     }
 
-    /// Puts an entry where the connection stands, or in a new place about which the kernel tells from then on.
+    /// Puts an entry in the connection's place, or in a new one whose events the kernel reports from then on.
     fn put(
         &mut self,
         key: Option<usize>,
@@ -234,7 +234,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     fn take_out(&mut self, key: Option<usize>, stream: &mut TcpStream) {
         if let Some(key) = key {
             self.sockets.remove(key);
-            // The kernel tells a poll that it was taken from nothing more; closing it does the same.
+            // The kernel reports nothing more about it to a poll that it was taken from; closing it does the same.
             let _ = self.poll.get_ref().0.registry().deregister(stream);
         }
     }
