@@ -11,7 +11,7 @@ use actix_web::{HttpMessage, HttpRequest};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
-use crate::engine::{EngineError, Shards, Store};
+use crate::engine::{EngineError, Shards, Store, StoreResult};
 use crate::live::{Judge, Live};
 use crate::supervise::LogThrottle;
 use crate::traces::Tracer;
@@ -221,16 +221,20 @@ impl Gate {
     }
 
     /// Waits for what the store does, at most [`ENGINE_TIMEOUT`].
-    pub(crate) async fn run<T>(&self, call: impl StoreCall<T>) -> Result<T, ApiError> {
+    pub(crate) async fn run<T>(&self, call: impl Future<Output = StoreResult<T>>) -> Result<T, ApiError> {
         self.run_within(call, ENGINE_TIMEOUT).await
     }
 
     /// Waits for what the store reads. That may wait for a write that is under way, at most [`READ_TIMEOUT`].
-    pub(crate) async fn read<T>(&self, call: impl StoreCall<T>) -> Result<T, ApiError> {
+    pub(crate) async fn read<T>(&self, call: impl Future<Output = StoreResult<T>>) -> Result<T, ApiError> {
         self.run_within(call, READ_TIMEOUT).await
     }
 
-    async fn run_within<T>(&self, call: impl StoreCall<T>, within: Duration) -> Result<T, ApiError> {
+    async fn run_within<T>(
+        &self,
+        call: impl Future<Output = StoreResult<T>>,
+        within: Duration,
+    ) -> Result<T, ApiError> {
         match tokio::time::timeout(within, call).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(self.unanswered(error)),
@@ -238,7 +242,7 @@ impl Gate {
         }
     }
 
-    /// Apart from [`Gate::run`], which is compiled once for every operation.
+    /// Apart from [`Gate::run`], which is compiled once for each of its callers.
     fn unanswered(&self, error: EngineError) -> ApiError {
         match self.trouble.allow_more() {
             Some(0) => tracing::warn!("a request got 503: {error}"),
@@ -248,11 +252,6 @@ impl Gate {
         ApiError::from(error)
     }
 }
-
-/// A call of the store.
-pub(crate) trait StoreCall<T>: Future<Output = Result<T, EngineError>> {}
-
-impl<T, C: Future<Output = Result<T, EngineError>>> StoreCall<T> for C {}
 
 /// The sender of a request that access control let in.
 pub(crate) fn caller_of(req: &HttpRequest) -> Caller {

@@ -414,7 +414,7 @@ async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), Engin
     for (board, everywhere) in boards.iter().zip(all) {
         // A watcher that came since the last look counts here before it does in the store.
         let told = board.presence().known().flatten();
-        if reporter.worth_telling(board.feed(), told, everywhere.watchers) {
+        if reporter.is_worth_announcing(board.feed(), told, everywhere.watchers) {
             board.tell_presence(everywhere.watchers);
         }
     }

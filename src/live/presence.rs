@@ -20,9 +20,9 @@ const ALL_ANEW: Duration = Duration::from_secs(6 * 3_600);
 #[derive(Debug)]
 pub(super) struct Reporter {
     node: String,
-    told: HashMap<FeedId, Count>,
+    reported_counts: HashMap<FeedId, Count>,
     renewed: Option<Instant>,
-    all_told: Instant,
+    all_reported_at: Instant,
     /// Of feeds with announcements: the count of the last look, which may still be on its way up or down.
     seen: HashMap<FeedId, u64>,
 }
@@ -30,7 +30,13 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) fn new(now: Instant) -> Reporter {
         let node = uuid::Uuid::now_v7().simple().to_string();
-        Reporter { node, told: HashMap::new(), renewed: None, all_told: now, seen: HashMap::new() }
+        Reporter {
+            node,
+            reported_counts: HashMap::new(),
+            renewed: None,
+            all_reported_at: now,
+            seen: HashMap::new(),
+        }
     }
 
     /// Reports to the store what has changed, if anything; `counts` are the feeds with watchers here. Costs nothing on a
@@ -51,13 +57,13 @@ impl Reporter {
 
     /// The counts that are to be reported now, if any; with none in it, the report says only that the node lives.
     fn due_counts(&mut self, counts: &HashMap<FeedId, Count>, now: Instant) -> Option<Vec<(FeedId, Count)>> {
-        if now.duration_since(self.all_told) >= ALL_ANEW {
-            self.all_told = now;
-            self.told.clear();
+        if now.duration_since(self.all_reported_at) >= ALL_ANEW {
+            self.all_reported_at = now;
+            self.reported_counts.clear();
         }
         let changed = self.changed(counts);
         let due = self.renewed.is_none_or(|at| now.duration_since(at) >= RENEW);
-        (!changed.is_empty() || due && !self.told.is_empty()).then_some(changed)
+        (!changed.is_empty() || due && !self.reported_counts.is_empty()).then_some(changed)
     }
 
     /// Remembers what the store has. Returns all counts if the store did not know this node and has only some of them: the
@@ -70,8 +76,8 @@ impl Reporter {
     ) -> Option<Vec<(FeedId, Count)>> {
         self.keep(changed);
         self.renewed = Some(now);
-        let all = || self.told.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
-        (!is_known && self.told.len() > changed.len()).then(all)
+        let all = || self.reported_counts.iter().map(|(feed, count)| (feed.clone(), *count)).collect();
+        (!is_known && self.reported_counts.len() > changed.len()).then(all)
     }
 
     /// Forgets what was seen of feeds without announcements.
@@ -80,8 +86,8 @@ impl Reporter {
     }
 
     fn changed(&self, counts: &HashMap<FeedId, Count>) -> Vec<(FeedId, Count)> {
-        let newer = counts.iter().filter(|(feed, count)| self.told.get(*feed) != Some(count));
-        let gone = self.told.keys().filter(|feed| !counts.contains_key(*feed));
+        let newer = counts.iter().filter(|(feed, count)| self.reported_counts.get(*feed) != Some(count));
+        let gone = self.reported_counts.keys().filter(|feed| !counts.contains_key(*feed));
         let gone = gone.map(|feed| (feed.clone(), Count::default()));
         newer.map(|(feed, count)| (feed.clone(), *count)).chain(gone).collect()
     }
@@ -89,20 +95,20 @@ impl Reporter {
     fn keep(&mut self, changed: &[(FeedId, Count)]) {
         for (feed, count) in changed {
             match count.watchers {
-                0 => self.told.remove(feed),
-                _ => self.told.insert(feed.clone(), *count),
+                0 => self.reported_counts.remove(feed),
+                _ => self.reported_counts.insert(feed.clone(), *count),
             };
         }
     }
 
-    /// Whether `is` is to be announced after `told`: at once if it differs by a hundredth,
+    /// Whether `is` is to be announced after `announced`: at once if it differs by a hundredth,
     /// else when it has stayed so since the last look.
-    pub(super) fn worth_telling(&mut self, feed: &FeedId, told: Option<u64>, is: u64) -> bool {
+    pub(super) fn is_worth_announcing(&mut self, feed: &FeedId, announced: Option<u64>, is: u64) -> bool {
         let before = self.seen.insert(feed.clone(), is);
-        match told {
+        match announced {
             None => true,
-            Some(told) if told == is => false,
-            Some(told) => told.abs_diff(is) * 100 >= told || before == Some(is),
+            Some(announced) if announced == is => false,
+            Some(announced) => announced.abs_diff(is) * 100 >= announced || before == Some(is),
         }
     }
 }
@@ -139,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_told_and_a_quiet_node_only_says_that_it_lives() {
+    fn only_what_changed_is_reported_and_a_quiet_node_only_says_that_it_lives() {
         let begun = Instant::now();
         let mut reports = Reports { reporter: Reporter::new(begun), is_known: false };
         let mut counts = HashMap::new();
         let of = |watchers| Count { watchers, overlays: 0 };
         let at = |ms| begun + Duration::from_millis(ms);
-        assert!(reports.at(&counts, at(0)).is_empty(), "nobody watches: nothing is told");
+        assert!(reports.at(&counts, at(0)).is_empty(), "without watchers there is no report");
         counts.insert(feed("a"), of(3));
         counts.insert(feed("b"), of(1));
         assert_eq!(reports.at(&counts, at(2_000)), [[(feed("a"), 3, 0), (feed("b"), 1, 0)]]);
@@ -161,7 +167,7 @@ mod tests {
         assert_eq!(
             reports.at(&counts, at(11_000)),
             [vec![(feed("c"), 1, 1)], all.clone()],
-            "a store that forgot is told all"
+            "a store that forgot gets all"
         );
         assert_eq!(reports.at(&counts, at(11_000) + ALL_ANEW), [all], "and now and then it is anyway");
         counts.insert(feed("c"), of(1));
@@ -178,12 +184,12 @@ mod tests {
     #[test]
     fn watchers_are_told_of_a_hundredth_at_once_and_of_less_when_it_stays() {
         let (mut reporter, f) = (Reporter::new(Instant::now()), feed("f"));
-        assert!(reporter.worth_telling(&f, None, 0));
-        assert!(!reporter.worth_telling(&f, Some(0), 0));
-        assert!(reporter.worth_telling(&f, Some(0), 1));
-        assert!(reporter.worth_telling(&f, Some(1_000), 1_010));
-        assert!(!reporter.worth_telling(&f, Some(1_000), 1_009), "less may still change");
-        assert!(!reporter.worth_telling(&f, Some(1_000), 1_005));
-        assert!(reporter.worth_telling(&f, Some(1_000), 1_005), "the last state always");
+        assert!(reporter.is_worth_announcing(&f, None, 0));
+        assert!(!reporter.is_worth_announcing(&f, Some(0), 0));
+        assert!(reporter.is_worth_announcing(&f, Some(0), 1));
+        assert!(reporter.is_worth_announcing(&f, Some(1_000), 1_010));
+        assert!(!reporter.is_worth_announcing(&f, Some(1_000), 1_009), "less may still change");
+        assert!(!reporter.is_worth_announcing(&f, Some(1_000), 1_005));
+        assert!(reporter.is_worth_announcing(&f, Some(1_000), 1_005), "the last state always");
     }
 }

@@ -80,6 +80,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_said_is_counted() {
+        let every = Duration::from_secs(3_600);
+        let throttle = LogThrottle::every(every);
+        assert_eq!(
+            (throttle.allow_more(), throttle.allow_more(), throttle.allow_more()),
+            (Some(0), None, None)
+        );
+        assert_eq!(throttle.allow(&(), 1, Instant::now() + every), Some(3), "this one, and two before");
+    }
+
+    #[test]
     fn many_feeds_take_no_more_room_than_few() {
         let (throttle, begun) = (LogThrottle::<String>::default(), Instant::now());
         let feed = |n: usize| format!("f{n}");

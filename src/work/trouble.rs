@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::engine::EngineError;
 use crate::supervise::Backoff;
 
-/// The shortest pause while the store does not answer.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The first pause while the store does not answer.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The longest. A store that comes back wakes the loop earlier.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -25,28 +25,28 @@ pub(super) struct StoreTrouble {
     again: &'static str,
     pauses: Backoff,
     /// When the trouble was last logged; none while there is none.
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 impl StoreTrouble {
     /// None yet.
     pub(super) fn new(waits: &'static str, again: &'static str) -> StoreTrouble {
-        StoreTrouble { waits, again, pauses: Backoff::new(SHORTEST_PAUSE, LONGEST_PAUSE), told: None }
+        StoreTrouble { waits, again, pauses: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE), logged_at: None }
     }
 
     /// The store answers: the next pause is the shortest again.
     pub(super) fn over(&mut self) {
         self.pauses.reset();
-        if self.told.take().is_some() {
+        if self.logged_at.take().is_some() {
             tracing::info!("{}", self.again);
         }
     }
 
     /// The store does not answer. Logged when it begins, and once in a while.
     pub(super) fn met(&mut self, error: &EngineError) {
-        if self.told.is_none_or(|told| told.elapsed() >= REMIND_EVERY) {
+        if self.logged_at.is_none_or(|at| at.elapsed() >= REMIND_EVERY) {
             tracing::warn!("{}; trying again: {error}", self.waits);
-            self.told = Some(Instant::now());
+            self.logged_at = Some(Instant::now());
         }
     }
 

@@ -26,7 +26,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The pauses between attempts to connect.
 pub fn reconnects() -> Backoff {
-    Backoff::new(Duration::from_millis(50), Duration::from_millis(500))
+    Backoff::new(Duration::ZERO, Duration::from_millis(500))
 }
 
 /// How long readiness waits for the first attempt to connect.
@@ -98,12 +98,12 @@ impl Work<'_> {
 
 impl Connection {
     /// `asks_memory`: whether it is the one by which the server is asked what it does when its memory is full.
-    pub fn open(to: Endpoint, making: ConnectionConfig, asks_memory: bool) -> Connection {
+    pub fn open(to: Endpoint, config: ConnectionConfig, asks_memory: bool) -> Connection {
         let (tell, state) = watch::channel(State::Starting);
         let (broken, complaints) = mpsc::channel(16);
-        let eviction = making.eviction.clone();
-        let keeper = Keeper { to: to.clone(), making, asks_memory, tell, complaints, number: 0 };
-        let kept = keeper.making.parts.clone().vital_task(Part::RedisCommands, keeper.run());
+        let eviction = config.eviction.clone();
+        let keeper = Keeper { to: to.clone(), config, asks_memory, tell, complaints, number: 0 };
+        let kept = keeper.config.parts.clone().vital_task(Part::RedisCommands, keeper.run());
         Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
 
@@ -227,7 +227,7 @@ async fn send(
 
 struct Keeper {
     to: Endpoint,
-    making: ConnectionConfig,
+    config: ConnectionConfig,
     asks_memory: bool,
     tell: watch::Sender<State>,
     complaints: mpsc::Receiver<(u64, Fault)>,
@@ -252,7 +252,7 @@ impl Keeper {
                     self.tell.send_replace(State::Refused(why.into()));
                 }
             }
-            self.making.lost.notify_one();
+            self.config.lost.notify_one();
             sleep(backoff.next_pause()).await;
         }
     }
@@ -268,15 +268,15 @@ impl Keeper {
 
     /// How it is from now on. One server alone that is a replica stays what it is.
     fn down(&self, fault: Fault) -> State {
-        let alone = matches!(self.making.dial.target.kind, Kind::Single(_));
+        let alone = matches!(self.config.dial.target.kind, Kind::Single(_));
         State::Down { is_replica: !alone && fault.is_of_a_replica(), why: fault.why.into() }
     }
 
     async fn connect(&mut self) -> Result<(Standing, ServerId), Refusal> {
-        let Dialled { mut connection, driver, cause } = self.making.dial.commands(&self.to).await?;
+        let Dialled { mut connection, driver, cause } = self.config.dial.commands(&self.to).await?;
         let driver = tokio::spawn(driver);
         let standing = Standing { driver, connection: connection.clone(), finishes: false };
-        let ConnectionConfig { dial, channel, eviction, .. } = &self.making;
+        let ConnectionConfig { dial, channel, eviction, .. } = &self.config;
         match dial.greet(&self.to, &mut connection, channel, eviction).await {
             Ok(server) => Ok((standing, server)),
             Err(Refusal::NotNow(fault)) => Err(cause.explain(&self.to, fault).into()),
@@ -288,7 +288,7 @@ impl Keeper {
     async fn hold(&mut self, mut standing: Standing, server: ServerId) -> Fault {
         self.number += 1;
         if self.number > 1 {
-            self.making.metrics.redis_reconnects[RedisLink::Commands].inc();
+            self.config.metrics.redis_reconnects[RedisLink::Commands].inc();
         }
         self.tell.send_replace(State::Up(standing.connection.clone(), self.number, server));
         tracing::info!(addr = %self.to, "connected to Redis");
@@ -325,7 +325,7 @@ impl Keeper {
         }
         let count = pipe.cmd_iter().count();
         let replies = standing.connection.req_packed_commands(&pipe, 0, count);
-        let replies = match timeout(self.making.call_timeout, replies).await {
+        let replies = match timeout(self.config.call_timeout, replies).await {
             Ok(replies) => replies,
             Err(_) => return Err(Fault::leave(silent(&self.to))),
         };
@@ -339,7 +339,7 @@ impl Keeper {
             _ => {}
         }
         if let Some(memory) = replies.next().and_then(|info| redis::from_redis_value(info.ok()?).ok()) {
-            self.making.eviction.heard(&self.to, &memory);
+            self.config.eviction.heard(&self.to, &memory);
         }
         Ok(())
     }

@@ -172,8 +172,8 @@ impl Dial {
         // The crate's own time-out is off: every call here has one around all of its work.
         let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1024);
         let (stream, cause) = Witnessed::new(self.stream(to).await?, self.tls.is_some());
-        let making = MultiplexedConnection::new_with_config(settings, stream, config);
-        match timeout(self.connect_timeout, making).await {
+        let config = MultiplexedConnection::new_with_config(settings, stream, config);
+        match timeout(self.connect_timeout, config).await {
             Ok(Ok((connection, driver))) => Ok(Dialled { connection, driver, cause }),
             Ok(Err(e)) => Err(cause.explain(to, explain(to, &e))),
             Err(_) => Err(Fault::leave(silent(to))),

@@ -47,31 +47,31 @@ pub struct Shard {
 }
 
 impl Shard {
-    pub fn open(endpoint: Endpoint, making: &ShardConfig) -> Shard {
-        let open = |at| Arc::new(Connection::open(endpoint.clone(), making.connection.clone(), at == 0));
+    pub fn open(endpoint: Endpoint, config: &ShardConfig) -> Shard {
+        let open = |at| Arc::new(Connection::open(endpoint.clone(), config.connection.clone(), at == 0));
         let connections: Vec<_> = (0..CONNECTIONS).map(open).collect();
-        let fence = making.fence.map(|rule| {
+        let fence = config.fence.map(|rule| {
             Fence::open(
                 endpoint.clone(),
                 rule,
-                making.connection.dial.clone(),
-                making.layout.clone(),
-                &making.prefix,
-                making.connection.parts.clone(),
+                config.connection.dial.clone(),
+                config.layout.clone(),
+                &config.prefix,
+                config.connection.parts.clone(),
             )
         });
         let subscriber = Subscriber::open(Subscribing {
             endpoint: endpoint.clone(),
-            dial: making.connection.dial.clone(),
+            dial: config.connection.dial.clone(),
             connection: connections[0].clone(),
-            topics: making.topics.clone(),
-            layout: making.layout.clone(),
-            lost: making.connection.lost.clone(),
-            prefix: making.prefix.clone(),
-            process: making.process,
-            by_slot: making.by_slot,
-            metrics: making.connection.metrics.clone(),
-            parts: making.connection.parts.clone(),
+            topics: config.topics.clone(),
+            layout: config.layout.clone(),
+            lost: config.connection.lost.clone(),
+            prefix: config.prefix.clone(),
+            process: config.process,
+            by_slot: config.by_slot,
+            metrics: config.connection.metrics.clone(),
+            parts: config.connection.parts.clone(),
         });
         let (turn, calls) = (AtomicUsize::new(0), Arc::new(Semaphore::new(CALLS)));
         Shard { endpoint, connections, turn, calls, fence, subscriber }

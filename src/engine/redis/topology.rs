@@ -71,7 +71,7 @@ pub struct Topology {
     refresh: Arc<Notify>,
     /// Servers that a call was sent to before the map names them.
     newcomers: Mutex<HashMap<Endpoint, Arc<Shard>>>,
-    making: ShardConfig,
+    config: ShardConfig,
     tell: watch::Sender<Arc<Map>>,
     tell_layout: watch::Sender<Arc<Layout>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -90,16 +90,16 @@ impl Drop for Topology {
 impl Topology {
     /// Asks who there is. Nobody answering is no failure: it is tried again in the background.
     pub async fn open(
-        making: impl FnOnce(watch::Receiver<Arc<Layout>>, Arc<Notify>) -> ShardConfig,
+        config: impl FnOnce(watch::Receiver<Arc<Layout>>, Arc<Notify>) -> ShardConfig,
     ) -> Result<Arc<Topology>, String> {
         let refresh = Arc::new(Notify::new());
         let (tell, map) = watch::channel(Arc::new(Map::empty("Redis was not found yet")));
         let (tell_layout, layout) = watch::channel(Arc::default());
-        let making = making(layout, refresh.clone());
+        let config = config(layout, refresh.clone());
         let (newcomers, keeper) = (Mutex::default(), Mutex::default());
         let (judged, unjudged) = (OnceLock::new(), Mutex::new(Fault::stay("Redis was not found yet")));
         let topology =
-            Topology { map, refresh, newcomers, making, tell, tell_layout, keeper, judged, unjudged };
+            Topology { map, refresh, newcomers, config, tell, tell_layout, keeper, judged, unjudged };
         let topology = Arc::new(topology);
         if let Err(Refusal::Never(why)) = topology.look().await {
             return Err(why);
@@ -113,7 +113,7 @@ impl Topology {
             return Err(why.clone());
         }
         topology.note();
-        let parts = topology.making.connection.parts.clone();
+        let parts = topology.config.connection.parts.clone();
         let keeper = tokio::spawn(parts.vital_task(Part::RedisCommands, keep(Arc::downgrade(&topology))));
         *topology.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
         Ok(topology)
@@ -138,7 +138,7 @@ impl Topology {
             is_cluster: self.is_cluster(),
             prefix: self.prefix(),
             call_timeout: self.call_timeout(),
-            purpose: self.making.purpose,
+            purpose: self.config.purpose,
         }
     }
 
@@ -184,16 +184,16 @@ impl Topology {
 
     /// What keys and channels begin with.
     pub(super) fn prefix(&self) -> &str {
-        &self.making.prefix
+        &self.config.prefix
     }
 
     /// How long one call may take.
     pub(super) fn call_timeout(&self) -> Duration {
-        self.making.connection.call_timeout
+        self.config.connection.call_timeout
     }
 
     fn dial(&self) -> &Dial {
-        &self.making.connection.dial
+        &self.config.connection.dial
     }
 
     /// The shard that has a slot, or why no shard has it.
@@ -304,7 +304,7 @@ impl Topology {
             return shard.clone();
         }
         let mut newcomers = self.newcomers.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = || Arc::new(Shard::open(endpoint.clone(), &self.making));
+        let open = || Arc::new(Shard::open(endpoint.clone(), &self.config));
         newcomers.entry(endpoint.clone()).or_insert_with(open).clone()
     }
 
@@ -350,7 +350,7 @@ impl Topology {
     fn note(&self) {
         let map = self.map();
         let up = map.shards.iter().filter(|shard| shard.is_up()).count();
-        let metrics: &Metrics = &self.making.connection.metrics;
+        let metrics: &Metrics = &self.config.connection.metrics;
         metrics.redis_shards[ShardState::Up].set(up as i64);
         metrics.redis_shards[ShardState::Down].set((map.shards.len() - up) as i64);
         metrics.redis_uncovered_slots.set(map.layout.uncovered() as i64);

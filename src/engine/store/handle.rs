@@ -1,4 +1,4 @@
-//! The store as everything above it has it. What it can do is a method for each thing, in `methods.rs` of each subject's folder.
+//! The handle of a store. Each operation is a method, in `methods.rs` of its subject's folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,32 +71,24 @@ impl Store {
         let mut count = CallCount { metrics, operation, failure: Some(Failure::Abandoned) };
         metrics.engine_calls_in_flight.inc();
         let begun = Instant::now();
-        let done = self.intercepted_call(operation, feed, call).await;
+        let done = async {
+            #[cfg(any(test, feature = "faults"))]
+            if let Some(interceptor) = &self.interceptor {
+                interceptor.before(operation).await?;
+            }
+            let _permit = self.parts.permit(feed)?;
+            let reply = call.await?;
+            #[cfg(any(test, feature = "faults"))]
+            if let Some(interceptor) = &self.interceptor {
+                interceptor.after(operation).await?;
+            }
+            Ok(reply)
+        };
+        let done = done.await;
         metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
         count.failure = done.as_ref().err().map(EngineError::failure);
         self.parts.writes.note(operation, feed);
         done
-    }
-
-    async fn intercepted_call<T, E>(
-        &self,
-        _operation: Operation,
-        feed: Option<&FeedId>,
-        call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, EngineError>
-    where
-        EngineError: From<E>,
-    {
-        #[cfg(any(test, feature = "faults"))]
-        if let Some(interceptor) = &self.interceptor {
-            interceptor.before(_operation).await?;
-            let _permit = self.parts.permit(feed)?;
-            let reply = call.await?;
-            interceptor.after(_operation).await?;
-            return Ok(reply);
-        }
-        let _permit = self.parts.permit(feed)?;
-        Ok(call.await?)
     }
 
     /// Sends a mark through the publishing path of every part of the store that can fail by itself, and waits until they

@@ -304,7 +304,7 @@ pub(super) async fn connect(
     let fence = (options.wait_replicas > 0)
         .then_some(FenceRule { replicas: options.wait_replicas, within: options.wait });
     let eviction = Eviction::new(options.metrics.clone(), options.feed_idle_ttl_ms > 0);
-    let making = |layout, lost| ShardConfig {
+    let config = |layout, lost| ShardConfig {
         connection: ConnectionConfig {
             dial,
             call_timeout: options.call_timeout,
@@ -322,7 +322,7 @@ pub(super) async fn connect(
         by_slot,
         purpose,
     };
-    let topology = Topology::open(making).await?;
+    let topology = Topology::open(config).await?;
     Ok((builder, topology, eviction))
 }
 

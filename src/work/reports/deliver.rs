@@ -15,6 +15,7 @@ use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
 use crate::engine::{Death, EngineError, Save, Store, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{DeliveryFate, Label};
+use crate::random;
 use crate::traces::{Span, Tracer};
 
 /// Batches of one turn: then the feeds that wait longer come first.
@@ -282,7 +283,7 @@ impl Deliverer {
     }
 
     fn patience(&self) -> Patience {
-        Patience { give_up_ms: self.give_up_ms, jitter: random() * 0.4 - 0.2 }
+        Patience { give_up_ms: self.give_up_ms, jitter: random::share() * 0.4 - 0.2 }
     }
 }
 
@@ -296,10 +297,5 @@ fn done(entries: &[Entry], again: bool) -> Save {
 
 /// Up to a fifth of `ms`, so that jobs that were put off together do not come back together.
 fn jitter_ms(ms: u64) -> u64 {
-    (random() * ms as f64 / 5.0) as u64
-}
-
-/// 0 to 1.
-fn random() -> f64 {
-    f64::from(uuid::Uuid::now_v7().as_u128() as u32) / f64::from(u32::MAX)
+    (random::share() * ms as f64 / 5.0) as u64
 }

@@ -24,7 +24,7 @@ const MAY: &[(&str, &[&str])] = &[
     ("auth", &["console", "domain", "engine", "metrics", "outbound", "random", "supervise"]),
     ("engine", &["domain", "metrics", "random", "supervise"]),
     ("live", &["domain", "engine", "metrics", "supervise"]),
-    ("work", &["domain", "engine", "metrics", "outbound", "supervise", "traces"]),
+    ("work", &["domain", "engine", "metrics", "outbound", "random", "supervise", "traces"]),
     ("http", &["auth", "domain", "engine", "live", "metrics", "random", "sources", "supervise", "traces"]),
     ("tools", &["console", "domain", "outbound", "sources"]),
     (

@@ -285,7 +285,7 @@ impl DropStock {
         call.key("unpaid", self.runner().keys.unpaid(feed));
         call.arg("user", user_digest(user)).arg("most", HOLDS);
         let reply = self.runner().run_feed(call, feed, Some(now)).await?;
-        // A feed whose state is doubtful has no position; holds do not need one.
+        // A feed in doubt gives no position, and a hold needs none.
         let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));
         Ok(texts.map(|text| read_hold(text)).collect::<Result<_, _>>()?)
     }

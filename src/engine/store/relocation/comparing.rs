@@ -26,7 +26,7 @@ pub(super) async fn compare(
     target: &Target,
     plan: &Plan<'_>,
     content: &FolderContent,
-    told: &mut dyn FnMut(MoveProgress),
+    progressed: &mut dyn FnMut(MoveProgress),
 ) -> Result<Result<Moved, String>, String> {
     let names = plan.names();
     let progress = |done| MoveProgress { compares: true, done, all: names.len() };
@@ -36,7 +36,7 @@ pub(super) async fn compare(
             keys += 1;
             asking.add(target, &item, content, &mut differences).await?;
         }
-        told(progress(at + 1));
+        progressed(progress(at + 1));
     }
     for item in plan.divided() {
         keys += 1;

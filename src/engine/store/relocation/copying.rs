@@ -22,7 +22,7 @@ pub(super) async fn copy(
     plan: &Plan<'_>,
     content: &FolderContent,
     place: &[u8],
-    told: &mut dyn FnMut(MoveProgress),
+    progressed: &mut dyn FnMut(MoveProgress),
 ) -> Result<(), String> {
     let (names, mut batch) = (plan.names(), Batch::default());
     let first = names.partition_point(|name| !place.is_empty() && *name <= place);
@@ -37,14 +37,14 @@ pub(super) async fn copy(
             let mut note = redis::cmd("HSET");
             note.arg(target.state_key()).arg("place").arg(*name);
             batch.add(&target.state_key(), note, 0);
-            told(progress(at + 1));
+            progressed(progress(at + 1));
         }
     }
     for item in plan.divided() {
         write(target, &mut batch, item, content).await?;
     }
     batch.send(target).await?;
-    told(progress(names.len()));
+    progressed(progress(names.len()));
     Ok(())
 }
 

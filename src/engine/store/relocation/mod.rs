@@ -58,7 +58,7 @@ struct Target {
 }
 
 /// Moves what the folder holds to the servers that `options` name, under their prefix, where nothing may be yet; `resumed` goes on
-/// with a run that was interrupted. `told` gets its progress, many times a second.
+/// with a run that was interrupted. `progressed` gets its progress, many times a second.
 ///
 /// # Errors
 /// What is wrong and what to do. The folder is as it was, whatever happened.
@@ -66,7 +66,7 @@ pub async fn move_folder(
     content: &FolderContent,
     options: &StoreOptions,
     resumed: bool,
-    told: &mut dyn FnMut(MoveProgress),
+    progressed: &mut dyn FnMut(MoveProgress),
 ) -> Result<Moved, String> {
     let (begun, topology, _eviction) = connect(options, Purpose::MoveIn { resumed }).await?;
     let StoreBuilder { keys, .. } = begun;
@@ -79,8 +79,8 @@ pub async fn move_folder(
         target.keys.named_part(what, feed).unwrap_or_else(home)
     };
     let plan = Plan::new(&content.space, &target.keys, &part_of, begun.epochs);
-    copy(&target, &plan, content, &begun.place, told).await.map_err(with_advice)?;
-    let moved = compare(&target, &plan, content, told).await.map_err(with_advice)??;
+    copy(&target, &plan, content, &begun.place, progressed).await.map_err(with_advice)?;
+    let moved = compare(&target, &plan, content, progressed).await.map_err(with_advice)??;
     target.end().await.map_err(with_advice)?;
     Ok(moved)
 }

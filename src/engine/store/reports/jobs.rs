@@ -56,29 +56,10 @@ impl Jobs {
             let part = self.runner.part_of(Shared::Hooks, &job.feed);
             note(&self.runner, &self.runner.keys.letter_feeds(part), &format!("{name} {}", job.feed)).await?;
         }
-        let reply = self.prepared_job(job, how, &save, want, now).await?;
-        match reply.is_empty() {
-            true => Ok(None),
-            false => {
-                self.runner.entries_lost(&job.feed, number(reply.get(5)).unwrap_or(0));
-                Ok(Some(work(&reply)?))
-            }
-        }
-    }
-
-    /// Calls `report_job` until nothing is missing that it needs.
-    async fn prepared_job(
-        &self,
-        job: &Job,
-        how: &str,
-        save: &Save,
-        want: Want,
-        now: Millis,
-    ) -> Result<Vec<Vec<u8>>, Fault> {
         // A webhook that does not read in this feed may be one that should.
         let mut may_read_again = how == "open";
         for _ in 0..MAX_ATTEMPTS {
-            let reply = self.try_job(job, how, save, want, now).await?;
+            let reply = self.try_job(job, how, &save, want, now).await?;
             match reply.first() {
                 Some(what) if what == b"hooks" => {
                     self.hooks.attaching.attach(&job.feed, "", self.runner.clock(Some(now))).await?;
@@ -87,7 +68,11 @@ impl Jobs {
                     may_read_again = false;
                     self.hooks.read_again(job, now).await?;
                 }
-                _ => return Ok(reply),
+                None => return Ok(None),
+                Some(_) => {
+                    self.runner.entries_lost(&job.feed, number(reply.get(5)).unwrap_or(0));
+                    return Ok(Some(work(&reply)?));
+                }
             }
         }
         Err(unsettled())
