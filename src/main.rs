@@ -236,7 +236,7 @@ fn main() -> ExitCode {
                 StoreCommand::Move { to, prefix, resume } => StoreJob::Move { to, prefix, resume },
             };
             match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
-                .map(|config| app::store(&config, &job))
+                .map(|config| app::run_store_job(&config, &job))
             {
                 Ok(Ok(told)) => print(format!("{told}\n")),
                 Ok(Err(error)) => refuse(FAILED, &error),

@@ -5,7 +5,7 @@ use crate::config::{self, Config, ConfigError, Flags};
 use crate::http::inbound::Bounds;
 
 /// What the process has open before its first client: standard streams, the runtime, the embedded store.
-const BASE: usize = 24;
+const BASE_DESCRIPTORS: usize = 24;
 
 /// What each worker has open: polls, wake-ups, the listening socket.
 const PER_WORKER: usize = 10;
@@ -26,7 +26,7 @@ const KEPT_ASIDE: usize = 128;
 const WAITING_CLAIMS: usize = 10_000;
 
 /// Clients that are refused for want of a permit at the same time.
-const TOLD: usize = 256;
+const MAX_REFUSALS_AT_ONCE: usize = 256;
 
 /// How the descriptors that the process may open are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ impl Descriptors {
                 workers(config)
             )));
         }
-        let spare = (open_files / 4).clamp(SPARE_LEAST, 4 * config.webhooks.in_flight.max(TOLD));
+        let spare =
+            (open_files / 4).clamp(SPARE_LEAST, 4 * config.webhooks.in_flight.max(MAX_REFUSALS_AT_ONCE));
         // Where that is less than a quarter of a low limit, clients come first.
         let spare = spare.min(open_files - own - CLIENTS_LEAST);
         Ok(Descriptors { own, spare, clients: open_files - own - spare })
@@ -101,7 +102,7 @@ impl Descriptors {
         Bounds {
             most: self.connections(config),
             leaving: self.spare / 4,
-            told: TOLD.min(self.spare / 4),
+            told: MAX_REFUSALS_AT_ONCE.min(self.spare / 4),
             per_address: limits.connections_per_address,
             unsent_per_address: limits.unsent_bytes_per_address,
             count_loopback: limits.count_loopback,
@@ -131,7 +132,7 @@ pub fn raise_limit(config: &Config) {
         _ if most < wanted => tracing::warn!(
             "the limit of open files is {soft}, too few for [limits] watchers ({wanted}): only {most} get a place, so \
              that producers do too. Raise it (ulimit -Hn, LimitNOFILE=) to {}, or lower [limits] watchers",
-            wanted + KEPT_ASIDE + descriptors.own + 4 * config.webhooks.in_flight.max(TOLD)
+            wanted + KEPT_ASIDE + descriptors.own + 4 * config.webhooks.in_flight.max(MAX_REFUSALS_AT_ONCE)
         ),
         _ => {}
     }
@@ -158,7 +159,7 @@ pub(super) fn workers(config: &Config) -> usize {
 fn own(config: &Config) -> usize {
     let url = &config.redis.url;
     let servers = if url.is_empty() { 0 } else { 1 + url.matches(',').count() };
-    BASE + PER_WORKER * workers(config) + PER_SERVER * servers
+    BASE_DESCRIPTORS + PER_WORKER * workers(config) + PER_SERVER * servers
 }
 
 fn open_files() -> usize {

@@ -11,7 +11,7 @@ const GROUPS: &str = "/sys/fs/cgroup";
 const PROCESS: &str = "/proc/self/status";
 
 /// The least bound: a container that has less than the process takes has room for a feed all the same.
-const LEAST: u64 = 16 << 20;
+const MIN_BOUND_BYTES: u64 = 16 << 20;
 
 /// Half of what the machine or the container has, less what this process takes already; no bound where neither says. Half, because
 /// a byte of data takes up to two of the process: changes that wait for the disk, answers, and what the allocator keeps.
@@ -21,7 +21,7 @@ pub(super) fn bound() -> u64 {
     let container = read(OURS).and_then(|text| least_of(&text, Path::new(GROUPS)));
     let taken = read(PROCESS).and_then(|text| field_of(&text, "VmRSS:")).unwrap_or(0);
     let all = machine.into_iter().chain(container).min();
-    all.map_or(u64::MAX, |bytes| (bytes / 2).saturating_sub(taken).max(LEAST))
+    all.map_or(u64::MAX, |bytes| (bytes / 2).saturating_sub(taken).max(MIN_BOUND_BYTES))
 }
 
 /// Bytes in a line like `MemTotal: 24576 kB`.
@@ -68,6 +68,6 @@ mod tests {
         put("memory/x/memory.limit_in_bytes", "1024\n");
         assert_eq!(least_of("9:cpu,memory:/x\n0::/a/b\n", dir.path()), Some(1024));
         assert_eq!(field_of("MemTotal:       24576 kB\nMemFree: 1 kB\n", "MemTotal:"), Some(24_576 << 10));
-        assert!(bound() >= LEAST);
+        assert!(bound() >= MIN_BOUND_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! The composition root: configuration → engine → live, work → server, and the way back down.
+//! The composition root: configuration → store → live, work → server, and the way back down.
 //!
 //! [`run`] takes its listener and its shutdown as arguments, so a test runs the real thing on port 0.
 
@@ -18,7 +18,7 @@ use crate::auth::audit::{Audit, Target};
 use crate::auth::keyset::Fetched;
 use crate::config::{self, Config, ConfigError, Reloaded};
 use crate::domain::Policy;
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::http::inbound::{self, Inbound};
 use crate::http::{Gate, Limits, Readiness};
 use crate::live::Live;
@@ -31,7 +31,6 @@ use crate::work::reports::{ReportLoop, ReportOptions};
 use crate::work::walks::WalkLoop;
 
 mod door;
-mod engine;
 mod files;
 pub mod key_new;
 mod leave;
@@ -43,6 +42,7 @@ pub mod secrets;
 mod serve;
 mod signals;
 mod store;
+mod store_tool;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -57,7 +57,7 @@ pub use crate::engine::protocol::scripts::named as script;
 pub use files::raise_limit;
 pub use listen::bind;
 pub use signals::{asked_to_reload, asked_to_stop};
-pub use store::{StoreError, StoreJob, store};
+pub use store_tool::{StoreJob, StoreJobError, run_store_job};
 
 /// Why the server did not start, or stopped without being asked.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub enum StartError {
     /// The address cannot be listened on; says which and what to do.
     Listen(String),
     /// The store cannot be opened.
-    Store(EngineError),
+    Store(StoreError),
     /// The server stopped by itself.
     Server(std::io::Error),
     /// A part that cannot be started again has ended; says which.
@@ -149,11 +149,11 @@ async fn serve_until(
     listen::tune(&listener, config.http.send_buffer_bytes);
     let metrics = Arc::new(Metrics::default());
     let parts = Parts::new(metrics.clone());
-    let engine = engine::open(&config, policy, &metrics, &parts).await.map_err(StartError::Store)?;
-    let live = Live::start(engine.clone(), metrics.clone(), parts.clone());
+    let store = store::open(&config, policy, &metrics, &parts).await.map_err(StartError::Store)?;
+    let live = Live::start(store.clone(), metrics.clone(), parts.clone());
     let longest_sleep = Duration::from_millis(config.due.longest_sleep_ms);
-    let due = DueLoop::start(engine.clone(), DueOptions { longest_sleep }, &parts);
-    let walks = WalkLoop::start(engine.clone(), &parts);
+    let due = DueLoop::start(store.clone(), DueOptions { longest_sleep }, &parts);
+    let walks = WalkLoop::start(store.clone(), &parts);
     let cannot = |why: String| StartError::Server(std::io::Error::other(why));
     let (tracer, exporting) = match collector(&config).map_err(StartError::Config)? {
         Some(to) => {
@@ -165,13 +165,13 @@ async fn serve_until(
     };
     let options = ReportOptions { in_flight: descriptors.deliveries(&config), ..report_options(&config) };
     let reports =
-        ReportLoop::start(engine.clone(), metrics, tracer.clone(), options, &parts).map_err(cannot)?;
+        ReportLoop::start(store.clone(), metrics, tracer.clone(), options, &parts).map_err(cannot)?;
     let ready = Arc::new(Readiness::default());
     let probing = tokio::spawn({
-        let (engine, ready) = (engine.clone(), ready.clone());
+        let (store, ready) = (store.clone(), ready.clone());
         parts.clone().keep(Part::Probe, move |_| {
-            let (engine, ready) = (engine.clone(), ready.clone());
-            async move { ready.keep_probing(&engine).await }
+            let (store, ready) = (store.clone(), ready.clone());
+            async move { ready.keep_probing(&store).await }
         })
     });
 
@@ -187,7 +187,7 @@ async fn serve_until(
         waiting_claims: descriptors.waiting_claims(&config),
         names_private_feeds: config.metrics.private_feeds,
     };
-    let mut gate = Gate::new(engine.clone(), live.clone(), ready.clone(), limits);
+    let mut gate = Gate::new(store.clone(), live.clone(), ready.clone(), limits);
     let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;
     gate.audit = Arc::new(audit);
     gate.tracer = tracer;
@@ -212,7 +212,7 @@ async fn serve_until(
     let serving =
         serve::serve(&config, listener, &gate, &inbound, certificate.as_ref()).map_err(StartError::Server)?;
 
-    tracing::info!(engine = engine.name(), %address, "listening");
+    tracing::info!(engine = store.name(), %address, "listening");
     ready.start_serving();
     announce();
     let (mut leaving_ms, mut shutdown_ms) = (config.leaving_ms(), config.http.shutdown_ms);
@@ -259,7 +259,7 @@ async fn serve_until(
     if let Some(exporting) = exporting {
         exporting.stop(SPANS_TIME).await;
     }
-    if timeout(CLOSING_TIME, engine.close()).await.is_err() {
+    if timeout(CLOSING_TIME, store.close()).await.is_err() {
         tracing::warn!("the store did not close in time; nothing acknowledged is lost");
     }
     match failed {
@@ -276,8 +276,8 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     logs::filter(&config.log)?;
     collector(config)?;
     tls::read(config)?;
-    engine::check(config)?;
-    engine::default_policy(&config.feeds)
+    store::check(config)?;
+    store::default_policy(&config.feeds)
 }
 
 /// Where traces go; `None` without tracing.

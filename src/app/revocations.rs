@@ -20,7 +20,7 @@ pub(super) async fn follow(gate: &web::Data<Gate>, parts: &Arc<Parts>) -> tokio:
     if gate.door.takes_tokens() {
         let mut at = RevokedAt::default();
         let news = |one: &Revocation| refuse(gate, one);
-        let first = read_new(&gate.engine, &revoked, &mut at, &news);
+        let first = read_new(&gate.store, &revoked, &mut at, &news);
         // The loop goes on where this does not come to an end.
         let _ = tokio::time::timeout(AT_START, first).await;
     }
@@ -28,7 +28,7 @@ pub(super) async fn follow(gate: &web::Data<Gate>, parts: &Arc<Parts>) -> tokio:
     tokio::spawn(parts.clone().keep(Part::Revocations, move |beat| {
         let (needed, news) = (gate.clone(), gate.clone());
         let refuse = move |one: &Revocation| refuse(&news, one);
-        keep_following(gate.engine.clone(), revoked.clone(), move || needed.door.takes_tokens(), refuse, beat)
+        keep_following(gate.store.clone(), revoked.clone(), move || needed.door.takes_tokens(), refuse, beat)
     }))
 }
 

@@ -1,179 +1,126 @@
-//! `tipcast store`: what an operator does with the files of the embedded store.
+//! Opens the store that the configuration names.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::engine::target_options;
-use crate::config::Config;
-use crate::console;
-use crate::engine::embedded::FolderContent;
-use crate::engine::embedded::files::{self, Report};
-use crate::engine::embedded::recover::{Recovered, recover};
-use crate::engine::store::{MoveProgress, Moved, list_fits, move_folder, owner_of_key};
+use serde_json::value::to_raw_value;
 
-/// What is to be done.
-#[derive(Clone, Debug)]
-pub enum StoreJob {
-    /// Look whether everything that is stored can be read.
-    Check,
-    /// Copy it to this file.
-    Backup(PathBuf),
-    /// Restore it from this file.
-    Restore(PathBuf),
-    /// Copy what can be read of it to a new file.
-    Recover,
-    /// Copy all of it into a Redis.
-    Move {
-        /// As `[redis] url`, which it is when this is left out.
-        to: Option<String>,
-        /// As `[redis] prefix`, where that is to be another.
-        prefix: Option<String>,
-        /// Go on where a run was interrupted.
-        resume: bool,
-    },
-}
+use super::memory;
+use crate::config::{Config, ConfigError, Feeds, ReadyWhen, Redis, Reports};
+use crate::domain::{Policy, PolicyPatch, Refused};
+use crate::engine::store::StoreOptions;
+use crate::engine::{ReportLimits, Store, StoreError};
+use crate::metrics::Metrics;
+use crate::supervise::Parts;
 
-/// Why it was not done, or what is wrong with what is stored.
-#[derive(Debug)]
-pub enum StoreError {
-    /// It cannot be done; says why and what to do.
-    Failed(String),
-    /// What is stored is damaged; names every feed that it concerns.
-    Damaged(String),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Failed(why) | StoreError::Damaged(why) => f.write_str(why),
+/// `[feeds]` as a policy: read by the same rules as the body of a PUT.
+pub(super) fn default_policy(feeds: &Feeds) -> Result<Policy, ConfigError> {
+    let read = to_raw_value(feeds).map_err(|e| Refused::Syntax(e.to_string()));
+    match read.and_then(|raw| PolicyPatch::parse(&raw)) {
+        Ok(patch) => Ok(Policy::default().with(&patch)),
+        Err(Refused::Syntax(why)) => Err(ConfigError(format!("[feeds] {why}"))),
+        Err(Refused::Invalid(faults)) => {
+            let all = faults.iter().map(|f| format!("{} {}", f.pointer.trim_start_matches('/'), f.detail));
+            Err(ConfigError(format!("[feeds] {}", all.collect::<Vec<_>>().join("; "))))
         }
     }
 }
 
-/// Does it in the data folder of `config`. Returns a text for the operator.
-pub fn store(config: &Config, job: &StoreJob) -> Result<String, StoreError> {
-    let failed = StoreError::Failed;
-    // To where a move goes is often configured already.
-    if !config.redis.url.is_empty() && !matches!(job, StoreJob::Move { .. }) {
-        return Err(failed(
-            "this configuration keeps its feeds in Redis, which has backups of its own; `tipcast store` is for a data \
-             folder: leave out --redis and [redis] url"
-                .into(),
-        ));
-    }
-    let dir = Path::new(&config.embedded.data_dir);
-    let shown = dir.display();
-    match job {
-        StoreJob::Check => {
-            let report = files::check(dir, owner_of_key).map_err(failed)?;
-            match damage(&report) {
-                None => Ok(format!("{shown}: {} feeds, all of them whole", report.feeds)),
-                Some(told) => Err(StoreError::Damaged(format!(
-                    "{shown}: {} feeds; damaged:\n{told}\n{} To have these back, stop it, and `tipcast store recover` copies \
-                     what can be read into a new file; or move the folder away, and `tipcast store restore` a backup in its \
-                     place",
-                    report.feeds,
-                    match report.shared.is_empty() {
-                        true => "A gateway serves all others.",
-                        false => "A gateway does not start on it.",
-                    }
-                ))),
-            }
-        }
-        StoreJob::Recover => {
-            let Some(recovered) = recover(dir, owner_of_key, list_fits).map_err(failed)? else {
-                return Ok(format!(
-                    "{shown}: nothing is damaged, and nothing was changed; a gateway can be started on it"
-                ));
-            };
-            Ok(format!(
-                "{} feeds of {shown} are in a new file, each with a new epoch; a gateway can be started on it. The damaged file is \
-                 {}: remove it when you do not need it any more.\n{}",
-                recovered.feeds,
-                recovered.aside.display(),
-                losses(&recovered)
-            ))
-        }
-        StoreJob::Backup(to) => {
-            let report = files::backup(dir, to, owner_of_key).map_err(failed)?;
-            Ok(format!("{} feeds of {shown} are in {}{}", report.feeds, to.display(), warning(&report)))
-        }
-        StoreJob::Restore(from) => {
-            let report = files::restore(dir, from, owner_of_key).map_err(failed)?;
-            Ok(format!(
-                "{} feeds of {} are in {shown}, each with a new epoch; a gateway can be started on it{}",
-                report.feeds,
-                from.display(),
-                warning(&report)
-            ))
-        }
-        StoreJob::Move { to, prefix, resume } => {
-            relocate(config, to.as_deref(), prefix.as_deref(), *resume).map_err(failed)
-        }
-    }
-}
-
-/// How often a line says how far a move is.
-const SAY_EVERY: Duration = Duration::from_secs(1);
-
-/// Moves the folder, and says on standard error how far it is.
-fn relocate(
+/// The store that `config` asks for.
+pub(super) async fn open(
     config: &Config,
-    to: Option<&str>,
-    prefix: Option<&str>,
-    resumed: bool,
-) -> Result<String, String> {
-    let mut config = config.clone();
-    if let Some(to) = to {
-        to.clone_into(&mut config.redis.url);
+    defaults: Policy,
+    metrics: &Arc<Metrics>,
+    parts: &Arc<Parts>,
+) -> Result<Store, StoreError> {
+    let options = StoreOptions {
+        metrics: metrics.clone(),
+        parts: parts.clone(),
+        scheduled_max: config.due.scheduled_max,
+        reports: report_limits(&config.reports),
+        due_parts: config.due.partitions,
+        drop_reminder_ms: config.drops.reminder_ms,
+        steady: true,
+        max_memory: match config.embedded.max_memory.0 {
+            0 => memory::bound(),
+            bytes => bytes,
+        },
+        ..redis_options(&config.redis, defaults)
+    };
+    match config.redis.url.is_empty() {
+        true => Store::embedded(options, config.embedded.data_dir.clone()).await,
+        false => Store::redis(options).await,
     }
+}
+
+/// What can be said of the store without asking it.
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     if config.redis.url.is_empty() {
-        return Err(
-            "say where to: --to URL, or [redis] url in the file that --config names, or TIPCAST_REDIS__URL"
-                .into(),
+        return Ok(());
+    }
+    let options = redis_options(&config.redis, Policy::default());
+    Store::check(&options).map_err(|why| ConfigError(format!("[redis] {why}")))
+}
+
+fn report_limits(reports: &Reports) -> ReportLimits {
+    ReportLimits {
+        ledger_max: reports.ledger_max,
+        backlog_max: reports.backlog_max,
+        max_age_ms: reports.ledger_max_age_ms,
+        max_attempts: reports.max_attempts,
+        dead_max: reports.dead_max,
+    }
+}
+
+/// How this configuration reaches its Redis: enough for who calls no script.
+pub(super) fn target_options(config: &Config) -> StoreOptions {
+    StoreOptions { due_parts: config.due.partitions, ..redis_options(&config.redis, Policy::default()) }
+}
+
+fn redis_options(redis: &Redis, defaults: Policy) -> StoreOptions {
+    StoreOptions {
+        defaults,
+        prefix: redis.prefix.clone(),
+        feed_idle_ttl_ms: redis.feed_idle_ttl_ms,
+        call_timeout: Duration::from_millis(redis.call_timeout_ms),
+        connect_timeout: Duration::from_millis(redis.connect_timeout_ms),
+        ca_file: some_file(&redis.ca_file),
+        client_cert: some_file(&redis.client_cert),
+        client_key: some_file(&redis.client_key),
+        sentinel_username: some_text(&redis.sentinel_username),
+        sentinel_password: some_text(redis.sentinel_password.expose()),
+        addresses: redis.addresses.clone(),
+        wait_replicas: redis.wait_replicas,
+        wait: Duration::from_millis(redis.wait_ms),
+        ready_when_all: redis.ready_when == ReadyWhen::All,
+        ..StoreOptions::new(redis.url.clone())
+    }
+}
+
+fn some_file(path: &Path) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty()).then(|| path.to_owned())
+}
+
+fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, load};
+
+    #[test]
+    fn the_default_file_is_the_default_policy_and_ranges_are_named() {
+        let mut feeds = load(None, Vec::new(), Flags::default()).unwrap().feeds;
+        assert_eq!(default_policy(&feeds), Ok(Policy::default()));
+        feeds.capacity = 101;
+        feeds.dedup = "join".into();
+        let refused = default_policy(&feeds).unwrap_err().0;
+        assert!(
+            refused.starts_with("[feeds] capacity must be") && refused.contains("dedup must be"),
+            "{refused}"
         );
     }
-    if let Some(prefix) = prefix {
-        prefix.clone_into(&mut config.redis.prefix);
-    }
-    let content = FolderContent::read(Path::new(&config.embedded.data_dir), owner_of_key)?;
-    let (begun, mut said) = (Instant::now(), Instant::now());
-    let mut told = |MoveProgress { compares, done, all }| {
-        if done == all || said.elapsed() >= SAY_EVERY {
-            let what = if compares { "compared" } else { "copied" };
-            console::complain(format!("{what} {done} of {all} keys, {} s", begun.elapsed().as_secs()));
-            said = Instant::now();
-        }
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| format!("no runtime for connections: {e}"))?;
-    let moved = runtime.block_on(move_folder(&content, &target_options(&config), resumed, &mut told));
-    let Moved { feeds, keys } = moved?;
-    Ok(format!("moved {feeds} feeds, {keys} keys"))
-}
-
-/// A line for everything that could not be saved.
-fn losses(recovered: &Recovered) -> String {
-    let feeds = recovered.lost.iter().map(|(feed, what)| format!("  feed {feed}: {what}"));
-    let shared = recovered.shared.iter().map(|what| format!("  of no feed alone: {what}"));
-    let lines: Vec<String> = feeds.chain(shared).collect();
-    match lines.is_empty() {
-        true => "Nothing is lost.".into(),
-        false => format!("What is lost, or may be:\n{}", lines.join("\n")),
-    }
-}
-
-/// A line for everything that is damaged.
-fn damage(report: &Report) -> Option<String> {
-    let feeds = report.damaged.iter().map(|(feed, what)| format!("  feed {feed}: {what}"));
-    let shared = report.shared.iter().map(|what| format!("  of no feed alone: {what}"));
-    let lines: Vec<String> = feeds.chain(shared).collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-fn warning(report: &Report) -> String {
-    damage(report).map_or(String::new(), |told| {
-        format!("\nwarning: it holds damage as it was found, which a gateway answers 503 for:\n{told}")
-    })
 }

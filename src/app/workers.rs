@@ -27,14 +27,14 @@ use crate::http::{self, Gate};
 use crate::supervise::{Part, faults};
 
 /// Also how long a refused upload is read on, so that its client gets to see the answer.
-const LINGER: Duration = Duration::from_secs(2);
+const UPLOAD_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// How much of an answer waits in a connection's buffer before the client must take some, in bytes. What is behind it
 /// stays in the answer's body.
 const WRITE_BUFFER: usize = 8 << 10;
 
 /// The pause before a thread begins anew.
-const PAUSE: Duration = Duration::from_millis(100);
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// How connections are treated, whatever carries them.
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl Worker {
                     "a thread that answers requests panicked and begins anew; its connections are cut"
                 ),
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RESTART_PAUSE);
             parts.restarted(Part::Requests);
         }
         vital.done();
@@ -206,7 +206,7 @@ impl Settings {
             .h1_allow_half_closed(false)
             .keep_alive(if self.keeps_alive { KeepAlive::Os } else { KeepAlive::Disabled })
             .client_request_timeout(self.head_time)
-            .client_disconnect_timeout(LINGER)
+            .client_disconnect_timeout(UPLOAD_DRAIN_TIME)
             .h1_write_buffer_size(WRITE_BUFFER)
             .local_addr(self.address)
             .on_connect_ext(|io: &Io, data| {

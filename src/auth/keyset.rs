@@ -18,13 +18,13 @@ use crate::outbound;
 use crate::supervise::{Part, Parts, faults};
 
 /// Bytes of a key set at most.
-const LONGEST: usize = 256 << 10;
+const MAX_KEY_SET_BYTES: usize = 256 << 10;
 
 /// Keys of a set that are kept, of those that can be used here.
 const KEYS_MOST: usize = 64;
 
 /// How often a set is fetched.
-const EVERY: Duration = Duration::from_secs(600);
+const FETCH_INTERVAL: Duration = Duration::from_secs(600);
 
 /// How soon it is fetched again for a key that is not known, and while there is none at all.
 const AT_MOST_EVERY: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 const FIRST_TRIES: Duration = Duration::from_secs(1);
 
 /// How long a fetch may take.
-const WITHIN: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a set that was good is used while no newer one can be had, in milliseconds.
 const GOOD_FOR_MS: u64 = 86_400_000;
@@ -138,7 +138,7 @@ impl Fetched {
     /// Starts the loop, which is one of `parts`. Needs a tokio runtime.
     pub fn start(url: &str, parts: &Arc<Parts>) -> Result<Arc<Fetched>, String> {
         let client =
-            outbound::client(|builder| builder.timeout(WITHIN)).map_err(|error| error.to_string())?;
+            outbound::client(|builder| builder.timeout(FETCH_TIMEOUT)).map_err(|error| error.to_string())?;
         let state = Arc::new(State::default());
         let (from, to) = (url.to_owned(), state.clone());
         let run = move |_| keep_fetching(client.clone(), from.clone(), to.clone());
@@ -190,7 +190,7 @@ async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) 
                 failing = false;
                 tokio::time::sleep(AT_MOST_EVERY).await;
                 // Requests that came meanwhile for an unknown key are answered now; else in some minutes.
-                let _ = tokio::time::timeout(EVERY - AT_MOST_EVERY, state.wanted.notified()).await;
+                let _ = tokio::time::timeout(FETCH_INTERVAL - AT_MOST_EVERY, state.wanted.notified()).await;
                 pause = FIRST_TRIES;
             }
             Err(why) => {
@@ -218,16 +218,17 @@ async fn fetch(client: &reqwest::Client, url: &str) -> Result<KeySet, String> {
         let (mut body, mut answer) = (Vec::new(), answer.error_for_status()?);
         while let Some(chunk) = answer.chunk().await? {
             body.extend_from_slice(&chunk);
-            if body.len() > LONGEST {
+            if body.len() > MAX_KEY_SET_BYTES {
                 break;
             }
         }
         Ok::<_, reqwest::Error>(body)
     };
-    let body = tokio::time::timeout(WITHIN, read).await.map_err(|_| "it did not come in time".to_owned())?;
+    let body =
+        tokio::time::timeout(FETCH_TIMEOUT, read).await.map_err(|_| "it did not come in time".to_owned())?;
     let body = body.map_err(|error| error.without_url().to_string())?;
-    if body.len() > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+    if body.len() > MAX_KEY_SET_BYTES {
+        return Err(format!("it is longer than {MAX_KEY_SET_BYTES} bytes"));
     }
     KeySet::parse(&body)
 }

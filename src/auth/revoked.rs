@@ -11,20 +11,20 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::domain::Millis;
-use crate::engine::{EngineError, Revocation, RevokedAt, Store};
+use crate::engine::{Revocation, RevokedAt, Store, StoreError};
 use crate::supervise::{Beat, faults};
 
 /// How often a node asks a store that does not answer for what is new. With the time that the answer takes
 /// it keeps the promise of one second.
-const EVERY: Duration = Duration::from_millis(400);
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
 
 /// How often it asks although it was not woken, in case that was missed: after an interruption the store says so by itself.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Revocations read at once.
-const PAGE: usize = 1_000;
+const REVOCATIONS_PER_READ: usize = 1_000;
 
-/// How often those that concern no token any more are let go, in rounds of [`EVERY`].
+/// How often those that concern no token any more are let go, in rounds of [`POLL_INTERVAL`].
 const TIDY_EVERY: u32 = 150;
 
 /// A number in the place of a viewer where only its equality matters. Never 0. Other in each process, so that no one can
@@ -135,14 +135,14 @@ impl Revoked {
 
 /// Keeps `revoked` as the store has it, whenever `is_needed` says so. `refuse` puts into it what is new.
 pub async fn follow(
-    engine: Store,
+    store: Store,
     revoked: Arc<Revoked>,
     is_needed: impl Fn() -> bool,
     refuse: impl Fn(&Revocation),
     beat: Beat,
 ) {
     let (mut at, mut rounds, mut failing) = (RevokedAt::default(), 0_u32, false);
-    let mut wakes = engine.revocation_wakes();
+    let mut wakes = store.revocation_wakes();
     // When what there is was read without a failure, and whether the store has announced more since.
     let (mut read, mut woken) = (None::<Instant>, false);
     loop {
@@ -154,7 +154,7 @@ pub async fn follow(
         } else if !is_known {
             let asked = Instant::now();
             read = None;
-            match read_new(&engine, &revoked, &mut at, &refuse).await {
+            match read_new(&store, &revoked, &mut at, &refuse).await {
                 Ok(()) => (failing, read) = (false, Some(asked)),
                 Err(why) => {
                     if !failing {
@@ -169,19 +169,19 @@ pub async fn follow(
             revoked.tidy(Millis::now());
         }
         beat.rests();
-        woken = tokio::time::timeout(EVERY, wakes.next()).await.is_ok();
+        woken = tokio::time::timeout(POLL_INTERVAL, wakes.next()).await.is_ok();
     }
 }
 
 /// Reads what is new since `at`, page by page.
 pub async fn read_new(
-    engine: &Store,
+    store: &Store,
     revoked: &Revoked,
     at: &mut RevokedAt,
     refuse: &impl Fn(&Revocation),
-) -> Result<(), EngineError> {
+) -> Result<(), StoreError> {
     loop {
-        let page = engine.list_revocations(at, PAGE).await?;
+        let page = store.list_revocations(at, REVOCATIONS_PER_READ).await?;
         page.revoked.iter().for_each(refuse);
         // A page without any that can be read may still have moved on.
         let over = *at == page.at;

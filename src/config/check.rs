@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use super::{Config, ConfigError, DEFAULT, Secret};
 
 /// The most gifts of one batch; fewer cells than that and a full batch could never pass.
-const BATCH: u32 = 128;
+const MAX_BATCH_GIFTS: u32 = 128;
 
 /// The longest of most times; those of `domain::limits`, which this layer does not know (`tests/it/limits.rs` compares).
 const WEEK_MS: u64 = 604_800_000;
@@ -281,9 +281,9 @@ impl Config {
             0 if burst > 0 => Err(ConfigError(
                 "[limits] request_burst does nothing without requests_per_second; set both or neither".into(),
             )),
-            1.. if (1..BATCH).contains(&burst) => Err(ConfigError(format!(
+            1.. if (1..MAX_BATCH_GIFTS).contains(&burst) => Err(ConfigError(format!(
                 "[limits] request_burst is {burst}, so a batch of more gifts could never pass; make it at \
-                 least {BATCH}, or 0"
+                 least {MAX_BATCH_GIFTS}, or 0"
             ))),
             _ => Ok(()),
         }

@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// What an engine says about one gift.
+/// What a store says about one gift.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was new.

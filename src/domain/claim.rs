@@ -216,7 +216,7 @@ pub struct ClaimAnswer {
     pub fate: ClaimOutcome,
 }
 
-/// What an engine says to a claim.
+/// What a store says to a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimed {
     /// It was new, and is filled.
@@ -282,7 +282,7 @@ pub enum ClaimRefused {
     TooManyHolds(u64),
 }
 
-/// What an engine says to the confirmation of a hold.
+/// What a store says to the confirmation of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmed {
     /// It is sold now.
@@ -295,7 +295,7 @@ pub enum Confirmed {
     Unknown,
 }
 
-/// What an engine says to the cancelling of a hold.
+/// What a store says to the cancelling of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// Its units are free again.

@@ -154,7 +154,7 @@ impl Progress {
         serde_json::from_str(line).unwrap_or_default()
     }
 
-    /// As engines keep it.
+    /// As stores keep it.
     pub fn to_line(&self) -> String {
         if *self == Progress::default() {
             return String::new();

@@ -2,7 +2,7 @@
 //!
 //! A queue belongs to one feed and holds every kind of entry, so that what is due runs in one order:
 //! by time, then in order of arrival. To have another kind of thing happen by itself, add a
-//! [`DueKind`]; the compiler then leads to the two places that handle it, one in each engine.
+//! [`DueKind`]; the compiler then leads to the two places that handle it, one in each store.
 
 use std::fmt;
 use std::str::FromStr;

@@ -144,7 +144,7 @@ pub struct Object<'a> {
     fields: SmallVec<[Member<'a>; 8]>,
     escaped: Escaped<'a>,
     /// The names that were asked for, as far as they fit: what an unknown field may have meant.
-    known: [&'static str; KNOWN],
+    known: [&'static str; MAX_FIELDS],
     asked: usize,
 }
 
@@ -177,7 +177,7 @@ impl Escaped<'_> {
 }
 
 /// No object of the API has more fields.
-const KNOWN: usize = 24;
+const MAX_FIELDS: usize = 24;
 
 /// A member name, borrowed where it has no escapes.
 #[derive(serde::Deserialize)]
@@ -229,7 +229,7 @@ impl<'a> Object<'a> {
             seen |= bit;
             fields.push(member);
         }
-        Some(Object { place, fields, escaped, known: [""; KNOWN], asked: 0 })
+        Some(Object { place, fields, escaped, known: [""; MAX_FIELDS], asked: 0 })
     }
 
     /// The field's raw value and its pointer, or nothing when it is absent.

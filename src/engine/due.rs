@@ -15,7 +15,7 @@ pub const DUE_TRIES: u64 = 5;
 pub const DEAD_KEPT: usize = 100;
 
 /// Wake-ups that may wait for a slow reader. If more come, it looks for itself.
-const WAKES: usize = 64;
+const MAX_QUEUED_WAKES: usize = 64;
 
 /// How long an entry rests after it could not be handled for the `tries`th time: 1 s, 4 s, 16 s, 64 s.
 pub fn rest_after(tries: u64) -> u64 {
@@ -155,7 +155,7 @@ pub struct Wakes {
 impl Wakes {
     /// The sending side, which sends the milliseconds until something is due.
     pub fn sender() -> broadcast::Sender<u64> {
-        broadcast::channel(WAKES).0
+        broadcast::channel(MAX_QUEUED_WAKES).0
     }
 
     /// Over that.
@@ -164,7 +164,7 @@ impl Wakes {
     }
 
     /// In how many milliseconds something is due; 0 also when wake-ups may have been missed. Never
-    /// returns once the engine is gone. Cancel safe.
+    /// returns once the store is gone. Cancel safe.
     pub async fn next(&mut self) -> u64 {
         match self.wakes.recv().await {
             Ok(in_ms) => in_ms,

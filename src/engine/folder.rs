@@ -1,4 +1,4 @@
-//! The folder of the engine: who owns it, who may look into it, and how much room there is.
+//! The folder of the store: who owns it, who may look into it, and how much room there is.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const UNFINISHED: [&str; 8] = [
 ];
 
 /// Less than this is no room: a large call could not be written.
-const ROOM: u64 = 2 << 20;
+const MIN_FREE_BYTES: u64 = 2 << 20;
 
 /// A folder that is ours for as long as this value lives.
 pub(in crate::engine) struct Folder {
@@ -144,7 +144,7 @@ impl OpenFiles {
         let Ok(disk) = rustix::fs::statvfs(&self.dir) else { return Ok(()) };
         let left = disk.f_bavail.saturating_mul(disk.f_frsize);
         match left {
-            left if left < ROOM && disk.f_blocks > 0 => Err(format!(
+            left if left < MIN_FREE_BYTES && disk.f_blocks > 0 => Err(format!(
                 "the disk of the data folder {} is full: {} KiB are left; free some room",
                 self.dir.display(),
                 left / 1024
@@ -156,7 +156,7 @@ impl OpenFiles {
     /// Nothing is known of the disk here.
     #[cfg(not(unix))]
     pub(in crate::engine) fn have_room(&self) -> Result<(), String> {
-        let _ = (ROOM, &self.dir);
+        let _ = (MIN_FREE_BYTES, &self.dir);
         Ok(())
     }
 

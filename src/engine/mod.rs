@@ -2,13 +2,13 @@
 //! scripts run in Redis or in this process. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.
-//! - An `Ok` of one that writes means durable, to what the engine states (embedded: on disk; Redis: the script returned).
-//! - Every operation ends within the engine's time-out. After [`EngineError::Unavailable`] a write may or may not have
+//! - An `Ok` of one that writes means durable, to what the store states (embedded: on disk; Redis: the script returned).
+//! - Every operation ends within the store's time-out. After [`StoreError::Unavailable`] a write may or may not have
 //!   happened; writing it again with the same gift id is safe.
 //! - Nobody sees a change, by any operation or subscription, before it is durable.
-//! - `now` is the caller's clock. An engine whose store has a clock of its own may prefer that one (several nodes share
-//!   the store, and their clocks differ). No engine remembers it.
-//! - A feed whose stored records cannot be read answers [`EngineError::FeedDamaged`] to every operation that needs them;
+//! - `now` is the caller's clock. A store with a clock of its own may prefer that one (several nodes share
+//!   it, and their clocks differ). No store remembers it.
+//! - A feed whose stored records cannot be read answers [`StoreError::FeedDamaged`] to every operation that needs them;
 //!   no other feed notices.
 
 use std::fmt;
@@ -38,7 +38,7 @@ mod writes;
 pub use due::*;
 pub use feeds::*;
 pub use moderation::*;
-pub use notices::{NOTICES, Notices, Subscription};
+pub use notices::{MAX_QUEUED_NOTICES, Notices, Subscription};
 pub use presence::{Count, Presence};
 pub use reports::*;
 pub use requests::*;
@@ -79,11 +79,11 @@ pub enum Notice {
 }
 
 /// What the store answers.
-pub type StoreResult<T> = Result<T, EngineError>;
+pub type StoreResult<T> = Result<T, StoreError>;
 
-/// Why an engine could not do its work. Never the caller's fault.
+/// Why a store could not do its work. Never the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EngineError {
+pub enum StoreError {
     /// The store does not answer, or refuses to write. Says why, for the log and `/readyz`.
     Unavailable(String),
     /// The store has the write, but not on as many replicas as the operator wants. Says why. Asking again with
@@ -91,7 +91,7 @@ pub enum EngineError {
     NotReplicated(String),
     /// The store's memory is full, so nothing was written. The text says what to do, for the log and `/readyz`.
     StoreFull(String),
-    /// More is waiting than the engine will hold; says what is full.
+    /// More is waiting than the store will hold; says what is full.
     Overloaded(&'static str),
     /// The stored records of this feed cannot be read. Says which record and why, for the log. No other feed
     /// is touched, and asking again does not help until an operator restored it.
@@ -100,30 +100,30 @@ pub enum EngineError {
     Open(String),
 }
 
-impl EngineError {
+impl StoreError {
     /// The kind under which it is counted.
     pub fn failure(&self) -> Failure {
         match self {
-            EngineError::Overloaded(_) => Failure::Overloaded,
-            EngineError::FeedDamaged(_) => Failure::Damaged,
-            EngineError::NotReplicated(_) => Failure::NotReplicated,
-            EngineError::StoreFull(_) => Failure::Full,
-            EngineError::Unavailable(_) | EngineError::Open(_) => Failure::Unavailable,
+            StoreError::Overloaded(_) => Failure::Overloaded,
+            StoreError::FeedDamaged(_) => Failure::Damaged,
+            StoreError::NotReplicated(_) => Failure::NotReplicated,
+            StoreError::StoreFull(_) => Failure::Full,
+            StoreError::Unavailable(_) | StoreError::Open(_) => Failure::Unavailable,
         }
     }
 }
 
-impl fmt::Display for EngineError {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EngineError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
-            EngineError::NotReplicated(why) => write!(f, "too few replicas have it: {why}"),
-            EngineError::StoreFull(why) => write!(f, "the store is full: {why}"),
-            EngineError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
-            EngineError::FeedDamaged(why) => write!(f, "the feed's stored records are damaged: {why}"),
-            EngineError::Open(why) => write!(f, "the store cannot be opened: {why}"),
+            StoreError::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            StoreError::NotReplicated(why) => write!(f, "too few replicas have it: {why}"),
+            StoreError::StoreFull(why) => write!(f, "the store is full: {why}"),
+            StoreError::Overloaded(what) => write!(f, "the {what} is full; try again shortly"),
+            StoreError::FeedDamaged(why) => write!(f, "the feed's stored records are damaged: {why}"),
+            StoreError::Open(why) => write!(f, "the store cannot be opened: {why}"),
         }
     }
 }
 
-impl std::error::Error for EngineError {}
+impl std::error::Error for StoreError {}

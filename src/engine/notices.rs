@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 use super::Notice;
 
 /// Notices that wait for one follower at most.
-pub const NOTICES: usize = 512;
+pub const MAX_QUEUED_NOTICES: usize = 512;
 
 /// A queue that was longer than this gives its memory back once it is empty.
-const KEPT: usize = 8;
+const KEPT_CAPACITY: usize = 8;
 
 /// Sends the notices of one feed to its present listeners.
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl Queue {
         if state.left {
             return false;
         }
-        if state.waiting.len() >= NOTICES {
+        if state.waiting.len() >= MAX_QUEUED_NOTICES {
             state.waiting.clear();
             state.waiting.push_back(Notice::Lost);
             state.urgent = true;
@@ -126,7 +126,7 @@ impl Subscription {
             let (due, closed) = {
                 let mut state = locked(&self.queue.state);
                 // In the same step as the look: what comes from here on is measured by it.
-                state.patience = patience.min(NOTICES);
+                state.patience = patience.min(MAX_QUEUED_NOTICES);
                 (state.is_due(), state.closed)
             };
             if (due || closed)
@@ -148,7 +148,7 @@ impl Subscription {
         let notice = state.waiting.pop_front();
         if state.waiting.is_empty() {
             state.urgent = false;
-            if state.waiting.capacity() > KEPT {
+            if state.waiting.capacity() > KEPT_CAPACITY {
                 state.waiting = VecDeque::new();
             }
         }
@@ -191,7 +191,7 @@ mod tests {
     async fn who_does_not_keep_up_is_told_that_something_was_missed_and_then_the_newest() {
         let notices = Notices::default();
         let mut slow = notices.subscribe();
-        for _ in 0..=NOTICES {
+        for _ in 0..=MAX_QUEUED_NOTICES {
             notices.tell(&Notice::Changes(Arc::new([])));
         }
         assert!(matches!(slow.next().await, Some(Notice::Lost)));
@@ -233,8 +233,8 @@ mod tests {
             "who no longer gathers has it at once"
         );
         let waiting = tokio::spawn(async move {
-            let first = gathering.next_of(NOTICES).await;
-            (first, gathering.try_next(), gathering.next_of(NOTICES).await)
+            let first = gathering.next_of(MAX_QUEUED_NOTICES).await;
+            (first, gathering.try_next(), gathering.next_of(MAX_QUEUED_NOTICES).await)
         });
         tokio::task::yield_now().await;
         notices.tell(&changes());

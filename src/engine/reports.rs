@@ -1,4 +1,4 @@
-//! What engines say of reports: the ledger, who reads it, and whose turn it is to be sent.
+//! What stores say of reports: the ledger, who reads it, and whose turn it is to be sent.
 //!
 //! Ledgers of feeds and those who read them.
 //!
@@ -21,7 +21,7 @@ pub const READERS_MAX: usize = 64;
 pub const HOOKS_OF_ALL_MAX: usize = 16;
 
 /// Readers or webhooks in one listing.
-pub const LISTED: usize = 1_000;
+pub const MAX_LISTED: usize = 1_000;
 
 /// How much is kept of what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

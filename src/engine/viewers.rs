@@ -4,7 +4,7 @@
 
 use crate::domain::Millis;
 
-/// Viewers that may be revoked at a time; one more is [`super::EngineError::Overloaded`].
+/// Viewers that may be revoked at a time; one more is [`super::StoreError::Overloaded`].
 pub const REVOKED_MAX: u64 = 1_000_000;
 
 /// A viewer whose tokens are refused.

@@ -12,8 +12,8 @@ use crate::domain::json::{fault, first_faults, read_list};
 use crate::domain::{Gift, GiftId, Millis, Outcome, Refused, Trace};
 use crate::metrics::labels;
 
-/// The most gifts in one request; also the most that an engine takes as one step.
-const MOST: usize = 128;
+/// The most gifts in one request; also the most that a store takes as one step.
+const MAX_GIFTS: usize = 128;
 
 /// Faults that are named of one gift, and of all gifts of a request. Beyond the latter each gift that is refused has one.
 const FAULTS_OF_ITEM_MAX: usize = 16;
@@ -50,9 +50,9 @@ async fn take(
     }
     gifts.iter_mut().for_each(|gift| gift.trace = trace.clone());
     if !gifts.is_empty() {
-        let outcomes = gate.run(gate.engine.publish(&feed, gifts, Millis::now())).await?;
+        let outcomes = gate.run(gate.store.publish(&feed, gifts, Millis::now())).await?;
         if fill(&mut results, outcomes).is_none() {
-            tracing::error!(engine = gate.engine.name(), "the engine gave too few outcomes for a batch");
+            tracing::error!(engine = gate.store.name(), "the store gave too few outcomes for a batch");
             return Err(ApiError::Internal);
         }
     }
@@ -64,7 +64,7 @@ async fn take(
 /// What becomes of one item of the request.
 #[derive(Debug)]
 enum Item {
-    /// It went to the engine, whose outcome is not here yet.
+    /// It went to the store, whose outcome is not here yet.
     Waiting,
     Decided(Outcome),
     Refused(ApiError),
@@ -80,7 +80,7 @@ fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<
             fates.clear();
             room = FAULTS_MAX;
         }
-        if index >= MOST {
+        if index >= MAX_GIFTS {
             return;
         }
         fates.push(match Gift::parse_item(item, unnamed(index)) {
@@ -97,8 +97,8 @@ fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<
             Err(refused) => Item::Refused(refused.into()),
         });
     })?;
-    if all == 0 || all > MOST {
-        let detail = format!("must have 1 to {MOST} gifts; it has {all}");
+    if all == 0 || all > MAX_GIFTS {
+        let detail = format!("must have 1 to {MAX_GIFTS} gifts; it has {all}");
         return Err(Refused::Invalid(vec![fault("/gifts", detail)]));
     }
     Ok((gifts, fates))

@@ -48,10 +48,10 @@ async fn take(
         claim.id = claim.id.of_viewer(&claim.user.id);
     }
     let now = Millis::now();
-    if gate.run(gate.engine.is_blocked(&feed, &claim.user.id, now)).await? {
+    if gate.run(gate.store.is_blocked(&feed, &claim.user.id, now)).await? {
         return Err(ApiError::UserBlocked);
     }
-    match gate.run(gate.engine.claim_drop(&feed, &drop, claim, now)).await? {
+    match gate.run(gate.store.claim_drop(&feed, &drop, claim, now)).await? {
         Claimed::New(answer) | Claimed::Again(answer) => {
             Ok(answers::json(StatusCode::CREATED, &ClaimResult::from(&answer)))
         }
@@ -62,7 +62,7 @@ async fn take(
 /// `GET /v1/feeds/{feed}/drops/{drop}/claims/{id}`
 pub(super) async fn look_up(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
-    let story = gate.read(gate.engine.look_up_claim(&feed, &claim, Millis::now())).await?;
+    let story = gate.read(gate.store.look_up_claim(&feed, &claim, Millis::now())).await?;
     Ok(answers::fresh(StatusCode::OK, &FoundClaim::new(&story.ok_or_else(unknown_claim)?)))
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn refund(
     let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
     let what = read_refund(&req, payload, &gate).await?;
     refund_answer(
-        gate.run(gate.engine.reverse_sale(&feed, &claim, &what, Millis::now())).await?,
+        gate.run(gate.store.reverse_sale(&feed, &claim, &what, Millis::now())).await?,
         "its units were not sold, so nothing was paid",
         unknown_claim,
     )
@@ -89,7 +89,7 @@ pub(super) async fn retract(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, claim) = (feed_of(&req)?, claim_of(&req)?);
     let what = read_retraction(&req, payload, &gate, TakingBackBody::RetractSale).await?;
-    match gate.run(gate.engine.reverse_sale(&feed, &claim, &what, Millis::now())).await? {
+    match gate.run(gate.store.reverse_sale(&feed, &claim, &what, Millis::now())).await? {
         GiftRefunded::Done { .. } => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
         _ => Err(unknown_claim()),
     }
@@ -104,7 +104,7 @@ pub(super) async fn confirm(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 async fn sell(req: &HttpRequest, gate: &Gate, trace: Option<Trace>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(req)?;
     let hold = hold_of(req)?;
-    match gate.run(gate.engine.confirm_hold(&feed, &hold, trace.as_ref(), Millis::now())).await? {
+    match gate.run(gate.store.confirm_hold(&feed, &hold, trace.as_ref(), Millis::now())).await? {
         Confirmed::New(answer) | Confirmed::Again(answer) => {
             Ok(answers::json(StatusCode::OK, &ClaimResult::from(&answer)))
         }
@@ -120,12 +120,12 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     let own = caller_of(&req).identity.viewer().map(|viewer| viewer.sub.clone().unwrap_or_default());
     if let Some(sub) = own {
         // Whose a hold is does not change, so it cannot become another's after this.
-        let own = gate.read(gate.engine.list_holds(&feed, &sub, Millis::now())).await?;
+        let own = gate.read(gate.store.list_holds(&feed, &sub, Millis::now())).await?;
         if !own.iter().any(|own| own.hold == hold) {
             return Err(ApiError::NotYours("this is no hold of yours, or it has ended"));
         }
     }
-    match gate.run(gate.engine.cancel_hold(&feed, &hold, Millis::now())).await? {
+    match gate.run(gate.store.cancel_hold(&feed, &hold, Millis::now())).await? {
         Cancelled::Done => Ok(answers::json(StatusCode::OK, &CancelledHold::new(&hold))),
         Cancelled::Ended => Err(ApiError::HoldEnded),
         Cancelled::Unknown => Err(unknown_hold()),
@@ -142,7 +142,7 @@ pub(super) async fn holds(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
     if let Some(viewer) = caller_of(&req).identity.viewer() {
         only_own(viewer, user)?;
     }
-    let holds = gate.read(gate.engine.list_holds(&feed, user, Millis::now())).await?;
+    let holds = gate.read(gate.store.list_holds(&feed, user, Millis::now())).await?;
     let holds = holds.into_iter().map(Into::into).collect();
     Ok(answers::fresh(StatusCode::OK, &HoldList { holds }))
 }

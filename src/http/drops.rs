@@ -18,7 +18,7 @@ pub(super) async fn put(
     let (feed, drop) = (feed_of(&req)?, drop_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let spec = DropSpec::parse(json::syntax(&bytes)?)?;
-    match gate.run(gate.engine.define_drop(&feed, &drop, &spec, Millis::now())).await? {
+    match gate.run(gate.store.define_drop(&feed, &drop, &spec, Millis::now())).await? {
         Defined::New(view) => Ok(one(StatusCode::CREATED, &view)),
         Defined::Changed(view) => Ok(one(StatusCode::OK, &view)),
         Defined::BelowTaken(taken) => Err(ApiError::DropTotal(taken)),
@@ -49,7 +49,7 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 }
 
 async fn read(gate: &Gate, feed: &FeedId) -> Result<Vec<DropView>, ApiError> {
-    let fetch = async || gate.run(gate.engine.list_drops(feed, Millis::now())).await;
+    let fetch = async || gate.run(gate.store.list_drops(feed, Millis::now())).await;
     gate.drops.read(gate, feed, &(), fetch).await
 }
 

@@ -28,11 +28,11 @@ pub(super) async fn snapshot(req: HttpRequest, gate: web::Data<Gate>) -> Result<
         None => {
             // A refusal reads no rows: it would cost more than an answer, and its time would reveal that there are some.
             if let Err(closed) = may_see()
-                && gate.read(gate.engine.read_policy(&feed)).await?.visibility == Visibility::Private
+                && gate.read(gate.store.read_policy(&feed)).await?.visibility == Visibility::Private
             {
                 return Err(closed);
             }
-            let read = gate.read(gate.engine.read_snapshot(&feed, Millis::now())).await?;
+            let read = gate.read(gate.store.read_snapshot(&feed, Millis::now())).await?;
             let (capacity, now) = (read.policy.capacity, read.now);
             let private = read.policy.visibility == Visibility::Private;
             let list = read.into_list();

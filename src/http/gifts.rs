@@ -38,9 +38,9 @@ async fn take(
     let bytes = body::read_json(req, payload, gate.limits.body, gate.limits.body_time).await?;
     let gifts = vec![read(&bytes, key, caller, trace)?];
     drop(bytes);
-    let mut outcomes = gate.run(gate.engine.publish(&feed, gifts, Millis::now())).await?;
+    let mut outcomes = gate.run(gate.store.publish(&feed, gifts, Millis::now())).await?;
     let Some(outcome) = outcomes.pop() else {
-        tracing::error!(engine = gate.engine.name(), "the engine gave no outcome for a gift");
+        tracing::error!(engine = gate.store.name(), "the store gave no outcome for a gift");
         return Err(ApiError::Internal);
     };
     answer(&outcome)
@@ -82,7 +82,7 @@ pub(super) async fn retract(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
     let row: RowId = req.match_info().get("row").unwrap_or_default().parse().map_err(|_| missing())?;
-    let at = gate.run(gate.engine.retract_row(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
+    let at = gate.run(gate.store.retract_row(&feed, &row, Millis::now())).await?.ok_or_else(missing)?;
     Ok(answers::json(StatusCode::OK, &RetractedRow::new(&row, &at)))
 }
 

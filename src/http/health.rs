@@ -11,15 +11,15 @@ use super::Gate;
 use super::answers::{self, Liveness, ReadinessStatus, ShardCounts};
 use super::problem::{ApiError, invalid};
 use crate::domain::FeedId;
-use crate::engine::{EngineError, Shards, Store};
+use crate::engine::{Shards, Store, StoreError};
 
-/// A probe younger than this makes the server ready. With [`RECENT`] and [`PROBE_TIMEOUT`] a healthy
+/// A probe younger than this makes the server ready. With [`PROBE_SHARED`] and [`PROBE_TIMEOUT`] a healthy
 /// but slow store stays green, and a lost one turns red within this time.
-const FRESH: Duration = Duration::from_secs(3);
+const PROBE_VALID: Duration = Duration::from_secs(3);
 /// A request is answered by a probe that ended no longer ago than this; else there is another one first.
-const RECENT: Duration = Duration::from_millis(1_000);
+const PROBE_SHARED: Duration = Duration::from_millis(1_000);
 /// After a failure the next probe comes sooner, so that green comes back soon.
-const AGAIN: Duration = Duration::from_millis(250);
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1_900);
 
 /// What the last probes through the store and back said.
@@ -85,38 +85,39 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Probes `engine` for ever, as often as it says. Logs when the store goes and when it comes back.
-    pub async fn keep_probing(&self, engine: &Store) {
+    /// Probes `store` for ever, as often as it says. Logs when the store goes and when it comes back.
+    pub async fn keep_probing(&self, store: &Store) {
         loop {
             let begun = Instant::now();
-            let answered = self.probe(engine).await;
-            let pause = if answered { engine.probe_every().saturating_sub(begun.elapsed()) } else { AGAIN };
+            let answered = self.probe(store).await;
+            let pause =
+                if answered { store.probe_every().saturating_sub(begun.elapsed()) } else { RETRY_INTERVAL };
             tokio::time::sleep(pause).await;
         }
     }
 
     /// One probe; true when it came back.
-    pub(super) async fn probe(&self, engine: &Store) -> bool {
+    pub(super) async fn probe(&self, store: &Store) -> bool {
         let _one_at_a_time = self.probing.lock().await;
-        self.note(in_time(engine.probe_store()).await, Instant::now())
+        self.note(in_time(store.probe_store()).await, Instant::now())
     }
 
     /// Probes the store unless that was done a moment ago: what is answered next is no older. The first probe is left to
     /// [`Readiness::keep_probing`].
-    pub(super) async fn refresh(&self, engine: &Store) {
+    pub(super) async fn refresh(&self, store: &Store) {
         if !self.is_stale() {
             return;
         }
         let _one_at_a_time = self.probing.lock().await;
         // Somebody else's probe may have been under way.
         if self.is_stale() {
-            self.note(in_time(engine.probe_store()).await, Instant::now());
+            self.note(in_time(store.probe_store()).await, Instant::now());
         }
     }
 
     fn is_stale(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        !state.closing && state.over.is_some_and(|over| over.elapsed() >= RECENT)
+        !state.closing && state.over.is_some_and(|over| over.elapsed() >= PROBE_SHARED)
     }
 
     fn note(&self, probed: Result<Shards, String>, now: Instant) -> bool {
@@ -166,7 +167,7 @@ impl Readiness {
         }
         let age = state.last.map(|last| now.saturating_duration_since(last));
         match (age, &state.failure) {
-            (Some(age), _) if age < FRESH => Ok(state.shards),
+            (Some(age), _) if age < PROBE_VALID => Ok(state.shards),
             (_, Some(why)) => Err(why.clone()),
             (None, None) => Err("the store has not answered yet".to_owned()),
             (Some(age), None) => Err(format!("the store has not answered for {} ms", age.as_millis())),
@@ -181,7 +182,7 @@ pub(super) async fn alive(gate: web::Data<Gate>) -> Result<HttpResponse, ApiErro
 }
 
 /// What a probe said, or why it failed.
-async fn in_time<T>(probe: impl Future<Output = Result<T, EngineError>>) -> Result<T, String> {
+async fn in_time<T>(probe: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
     match tokio::time::timeout(PROBE_TIMEOUT, probe).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(format!("the store does not answer within {} ms", PROBE_TIMEOUT.as_millis())),
@@ -196,18 +197,18 @@ pub(super) struct Asked {
 
 /// `GET /readyz`
 pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Result<HttpResponse, ApiError> {
-    gate.ready.refresh(&gate.engine).await;
+    gate.ready.refresh(&gate.store).await;
     let mut shards = gate.is_ready(Instant::now());
     if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {
         gate.live.parts().working(Instant::now()).map_err(ApiError::NotReady)?;
         let feed: FeedId = feed.parse().map_err(|e| invalid(format!("feed: {e}")))?;
-        shards = in_time(gate.engine.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
+        shards = in_time(gate.store.probe_feed(&feed)).await.map(|()| Shards::WHOLE);
     }
     let shards = shards.map_err(ApiError::NotReady)?;
     let status = if shards.down == 0 { ReadinessStatus::Ready } else { ReadinessStatus::Degraded };
     let Shards { up, down } = shards;
     let shards = (up + down > 1).then_some(ShardCounts { up, down });
-    let (engine, warning) = (gate.engine.name(), gate.engine.warning());
+    let (engine, warning) = (gate.store.name(), gate.store.warning());
     Ok(green(&answers::Readiness { status, engine, shards, warning }))
 }
 
@@ -228,13 +229,13 @@ mod tests {
         assert!(ready.verdict(start).unwrap_err().contains("not answered yet"));
         assert!(ready.note(Ok(Shards::WHOLE), start));
         assert_eq!(ready.verdict(start + Duration::from_millis(2_999)), Ok(Shards::WHOLE));
-        assert!(ready.verdict(start + FRESH).is_err());
+        assert!(ready.verdict(start + PROBE_VALID).is_err());
         assert!(!ready.note(Err("no route to redis".into()), start));
         assert_eq!(ready.verdict(start), Ok(Shards::WHOLE), "one lost probe is not a lost store");
-        assert_eq!(ready.verdict(start + FRESH), Err("no route to redis".into()));
-        ready.note(Ok(Shards::WHOLE), start + FRESH);
-        assert_eq!(ready.verdict(start + FRESH), Ok(Shards::WHOLE));
+        assert_eq!(ready.verdict(start + PROBE_VALID), Err("no route to redis".into()));
+        ready.note(Ok(Shards::WHOLE), start + PROBE_VALID);
+        assert_eq!(ready.verdict(start + PROBE_VALID), Ok(Shards::WHOLE));
         ready.close();
-        assert!(ready.verdict(start + FRESH).unwrap_err().contains("shutting down"));
+        assert!(ready.verdict(start + PROBE_VALID).unwrap_err().contains("shutting down"));
     }
 }

@@ -31,11 +31,11 @@ async fn look(gate: &Gate) {
     }
     let metrics = gate.live.metrics();
     let waiting = metrics.reviews_waiting.feeds().into_iter().filter_map(|feed| feed.parse::<FeedId>().ok());
-    let looks = waiting.map(async |feed| gate.engine.list_reviews(&feed, Millis::now()).await);
+    let looks = waiting.map(async |feed| gate.store.list_reviews(&feed, Millis::now()).await);
     let named = metrics.drops.feeds().into_iter().map(async |name| {
         let feed = name.parse().ok()?;
         let may = gate.limits.names_private_feeds
-            || gate.engine.read_policy(&feed).await.ok()?.visibility == Visibility::Public;
+            || gate.store.read_policy(&feed).await.ok()?.visibility == Visibility::Public;
         may.then_some(name)
     });
     let named = tokio::time::timeout(LOOK_WITHIN, join_all(named));
@@ -46,7 +46,7 @@ async fn look(gate: &Gate) {
 /// `GET /metrics`
 pub(super) async fn show(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     look(&gate).await;
-    gate.ready.refresh(&gate.engine).await;
+    gate.ready.refresh(&gate.store).await;
     let metrics = gate.live.metrics();
     metrics.ready.set(i64::from(gate.is_ready(Instant::now()).is_ok()));
     let asked = req.headers().get_all(ACCEPT).filter_map(|value| value.to_str().ok());

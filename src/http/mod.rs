@@ -11,7 +11,7 @@ use actix_web::{HttpMessage, HttpRequest};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
-use crate::engine::{EngineError, Shards, Store, StoreResult};
+use crate::engine::{Shards, Store, StoreError, StoreResult};
 use crate::live::{Judge, Live};
 use crate::supervise::LogThrottle;
 use crate::traces::Tracer;
@@ -75,8 +75,8 @@ use problem::{ApiError, invalid};
 use shared_reads::SharedReads;
 use unverified::UnverifiedBodies;
 
-/// Longer than any engine call may take, and short enough that a write is refused within the 5 s
-/// that the contract promises even if an engine breaks its own time-out.
+/// Longer than any store call may take, and short enough that a write is refused within the 5 s
+/// that the contract promises even if a store breaks its own time-out.
 const ENGINE_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 /// The same for what only reads: the store gives up before.
@@ -126,7 +126,7 @@ impl Default for Limits {
 
 /// What every handler can reach: one per server, shared by its workers.
 pub struct Gate {
-    pub(crate) engine: Store,
+    pub(crate) store: Store,
     pub(crate) live: Arc<Live>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) limits: Limits,
@@ -157,12 +157,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate in front of `engine`, with a door that lets every program in.
-    pub fn new(engine: Store, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
+    /// A gate in front of `store`, with a door that lets every program in.
+    pub fn new(store: Store, live: Arc<Live>, ready: Arc<Readiness>, limits: Limits) -> Self {
         live.metrics().expect_problems(problem::KINDS.iter().map(|kind| kind.name));
         let unverified = UnverifiedBodies::new(limits.unverified, limits.batch, live.metrics().clone());
         Gate {
-            engine,
+            store,
             live,
             ready,
             limits,
@@ -214,7 +214,7 @@ impl Gate {
             Some(false) => false,
             // Also where it is known: a refusal that came sooner would show strangers that the feed is watched.
             Some(true) | None => {
-                self.run(self.engine.read_policy(feed)).await?.visibility == Visibility::Private
+                self.run(self.store.read_policy(feed)).await?.visibility == Visibility::Private
             }
         };
         if private { Err(closed) } else { Ok(()) }
@@ -238,12 +238,12 @@ impl Gate {
         match tokio::time::timeout(within, call).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(error)) => Err(self.unanswered(error)),
-            Err(_) => Err(self.unanswered(EngineError::Unavailable("no answer in time".into()))),
+            Err(_) => Err(self.unanswered(StoreError::Unavailable("no answer in time".into()))),
         }
     }
 
     /// Apart from [`Gate::run`], which is compiled once for each of its callers.
-    fn unanswered(&self, error: EngineError) -> ApiError {
+    fn unanswered(&self, error: StoreError) -> ApiError {
         match self.trouble.allow_more() {
             Some(0) => tracing::warn!("a request got 503: {error}"),
             Some(more) => tracing::warn!(more, "a request got 503: {error}"),

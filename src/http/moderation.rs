@@ -21,7 +21,7 @@ pub(super) async fn control(
     let control = Control::parse(json::syntax(&bytes)?)?;
     audited::detail(&req, control.action.as_str());
     let missing = || ApiError::NotFound("this row is not, or no longer, in the list".to_owned());
-    let at = gate.run(gate.engine.send_control(&feed, &control, Millis::now())).await?.ok_or_else(missing)?;
+    let at = gate.run(gate.store.send_control(&feed, &control, Millis::now())).await?.ok_or_else(missing)?;
     Ok(answers::json(StatusCode::OK, &ControlResult { seq: at.seq }))
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn retract_gift(
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let TakingBack { reason, .. } =
         read_retraction(&req, payload, &gate, TakingBackBody::RetractGift).await?;
-    match gate.run(gate.engine.retract_gift(&feed, &id, reason, Millis::now())).await? {
+    match gate.run(gate.store.retract_gift(&feed, &id, reason, Millis::now())).await? {
         GiftTakenBack::Done => Ok(answers::json(StatusCode::OK, &RetractedGift::DONE)),
         GiftTakenBack::Unknown => Err(forgotten()),
     }
@@ -49,7 +49,7 @@ pub(super) async fn refund_gift(
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let TakingBack { refunded, reason, .. } = read_refund(&req, payload, &gate).await?;
     let refunded = refunded.unwrap_or_default();
-    let refund = gate.engine.refund_gift(&feed, &id, refunded, reason, Millis::now());
+    let refund = gate.store.refund_gift(&feed, &id, refunded, reason, Millis::now());
     refund_answer(
         gate.run(refund).await?,
         "the gift has not been shown yet, so nothing was counted of it; take it back, or refund it afterwards",
@@ -114,7 +114,7 @@ pub(super) fn gift_of(req: &HttpRequest) -> Result<GiftId, ApiError> {
 pub(super) async fn retract_user(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let user = read_user(req.query_string())?;
-    let removed = gate.run(gate.engine.retract_user(&feed, &user, Millis::now())).await?;
+    let removed = gate.run(gate.store.retract_user(&feed, &user, Millis::now())).await?;
     Ok(answers::json(StatusCode::OK, &RemovedRows { removed }))
 }
 

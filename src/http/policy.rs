@@ -12,7 +12,7 @@ use crate::engine::PolicyChange;
 /// `GET /v1/feeds/{feed}/policy`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let policy = gate.run(gate.engine.read_policy(&feed)).await?;
+    let policy = gate.run(gate.store.read_policy(&feed)).await?;
     Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
 }
 
@@ -43,6 +43,6 @@ async fn change(
     let feed = feed_of(&req)?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let patch = PolicyPatch::parse(json::syntax(&bytes)?)?;
-    let policy = gate.run(gate.engine.set_policy(&feed, &how(patch), Millis::now())).await?;
+    let policy = gate.run(gate.store.set_policy(&feed, &how(patch), Millis::now())).await?;
     Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
 }

@@ -16,7 +16,7 @@ use crate::domain::{
 /// `GET /v1/feeds/{feed}/review`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let all = gate.read(gate.engine.list_reviews(&feed, Millis::now())).await?;
+    let all = gate.read(gate.store.list_reviews(&feed, Millis::now())).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&all)))
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn decide(
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let decision = Decision::parse(json::syntax(&bytes)?)?;
-    match gate.run(gate.engine.decide_review(&feed, &id, decision, Millis::now())).await?.told {
+    match gate.run(gate.store.decide_review(&feed, &id, decision, Millis::now())).await?.told {
         Reviewed::Decided(answer) => Ok(answers::json(StatusCode::OK, &GiftResult::decided(&answer))),
         Reviewed::Later(it) => Ok(answers::json(StatusCode::OK, &GiftResult::later(&it))),
         Reviewed::Otherwise(decided) => Err(ApiError::Reviewed(decided)),
@@ -65,7 +65,7 @@ pub(super) async fn block(
     let wish = BlockWish::parse(json::syntax(&bytes)?)?;
     let now = Millis::now();
     let block = Block { user, at: now, until: wish.until };
-    let status = match gate.run(gate.engine.block_user(&scope, &block)).await? {
+    let status = match gate.run(gate.store.block_user(&scope, &block)).await? {
         Blocked::New => StatusCode::CREATED,
         Blocked::Replaced => StatusCode::OK,
         Blocked::Full => return Err(ApiError::TooManyBlocks(BLOCKS_MAX)),
@@ -82,7 +82,7 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
     let mut failed = None;
     let mut from = async |feeds: Vec<FeedId>| {
         for feed in feeds {
-            if let Err(error) = gate.run(gate.engine.retract_user(&feed, user, now)).await {
+            if let Err(error) = gate.run(gate.store.retract_user(&feed, user, now)).await {
                 failed.get_or_insert(error);
             }
         }
@@ -91,7 +91,7 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
         BlockScope::Feed(feed) => from(vec![feed.clone()]).await,
         BlockScope::All => {
             // Feeds on screen at once; the walk takes all others.
-            gate.run(gate.engine.begin_walk(user, now)).await?;
+            gate.run(gate.store.begin_walk(user, now)).await?;
             from(gate.live.watched().into_iter().map(|it| it.feed).collect()).await;
         }
     }
@@ -101,7 +101,7 @@ async fn take_back(gate: &Gate, scope: &BlockScope, user: &str, now: Millis) -> 
 /// `DELETE /v1/feeds/{feed}/blocks/{user}`
 pub(super) async fn unblock(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (scope, user) = (scope_of(&req)?, user_of(&req)?);
-    if !gate.run(gate.engine.unblock_user(&scope, &user, Millis::now())).await? {
+    if !gate.run(gate.store.unblock_user(&scope, &user, Millis::now())).await? {
         return Err(ApiError::NotFound("this user is not blocked here".to_owned()));
     }
     Ok(answers::json(StatusCode::OK, &answers::Unblocked::of(&user)))
@@ -110,7 +110,7 @@ pub(super) async fn unblock(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 /// `GET /v1/feeds/{feed}/blocks`
 pub(super) async fn blocks(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let scope = scope_of(&req)?;
-    let all = gate.run(gate.engine.list_blocks(&scope, Millis::now())).await?;
+    let all = gate.run(gate.store.list_blocks(&scope, Millis::now())).await?;
     let blocks = all.iter().map(BlockEntry::from).collect();
     Ok(answers::fresh(StatusCode::OK, &BlockList { blocks }))
 }

@@ -12,13 +12,13 @@ use crate::domain::{DuePlace, GiftId, Millis};
 use crate::engine::{DeadDue, ScheduledPage, Unscheduled};
 
 /// Gifts of a page whose size nobody asked for, and of the largest one.
-const PAGE: (usize, usize) = (100, 1_000);
+const GIFTS_PER_PAGE: (usize, usize) = (100, 1_000);
 
 /// `GET /v1/feeds/{feed}/scheduled`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let (limit, after) = read_query(req.query_string())?;
-    let page = gate.read(gate.engine.list_scheduled(&feed, after, limit)).await?;
+    let page = gate.read(gate.store.list_scheduled(&feed, after, limit)).await?;
     Ok(answers::fresh_text(StatusCode::OK, compose(&page)))
 }
 
@@ -41,12 +41,12 @@ fn compose(page: &ScheduledPage) -> String {
 }
 
 fn read_query(query: &str) -> Result<(usize, Option<DuePlace>), ApiError> {
-    let (mut limit, mut after) = (PAGE.0, None);
+    let (mut limit, mut after) = (GIFTS_PER_PAGE.0, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "limit" => {
-                let asked = value.parse().ok().filter(|n| (1..=PAGE.1).contains(n));
-                limit = asked.ok_or_else(|| invalid(format!("limit must be 1 to {}", PAGE.1)))?;
+                let asked = value.parse().ok().filter(|n| (1..=GIFTS_PER_PAGE.1).contains(n));
+                limit = asked.ok_or_else(|| invalid(format!("limit must be 1 to {}", GIFTS_PER_PAGE.1)))?;
             }
             "after" => {
                 after = Some(value.parse().map_err(|rule| invalid(format!("after {rule}")))?);
@@ -62,7 +62,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
     let feed = feed_of(&req)?;
     let missing = || ApiError::NotFound("no gift of this id waits to be shown".to_owned());
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
-    match gate.run(gate.engine.cancel_scheduled(&feed, &id, Millis::now())).await? {
+    match gate.run(gate.store.cancel_scheduled(&feed, &id, Millis::now())).await? {
         Unscheduled::Cancelled(at) => Ok(answers::json(StatusCode::OK, &CancelledGift::new(&id, at))),
         Unscheduled::Shown => Err(ApiError::AlreadyShown(id)),
         Unscheduled::Unknown => Err(missing()),
@@ -72,7 +72,7 @@ pub(super) async fn cancel(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 /// `GET /v1/feeds/{feed}/due/dead`
 pub(super) async fn dead(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let dead = gate.read(gate.engine.list_dead_due(&feed)).await?;
+    let dead = gate.read(gate.store.list_dead_due(&feed)).await?;
     Ok(answers::json(StatusCode::OK, &failures(&dead)))
 }
 

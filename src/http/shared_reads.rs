@@ -12,10 +12,10 @@ use super::problem::ApiError;
 use crate::domain::FeedId;
 
 /// For how long an answer is given that may have changed on another node.
-const KEPT: Duration = Duration::from_secs(1);
+const CACHE_TIME: Duration = Duration::from_secs(1);
 
 /// Answers of one kind that are kept.
-const MOST: usize = 256;
+const MAX_ANSWERS: usize = 256;
 
 /// Those of one kind that are read from the store at the same time.
 const READ_AT_ONCE: usize = 4;
@@ -43,7 +43,7 @@ struct Read<T> {
 }
 
 impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
-    /// What `fetch` gives, at most [`KEPT`] old, and never older than what this node wrote. Nothing is kept of an error.
+    /// What `fetch` gives, at most [`CACHE_TIME`] old, and never older than what this node wrote. Nothing is kept of an error.
     pub(super) async fn read(
         &self,
         gate: &Gate,
@@ -56,13 +56,13 @@ impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
         let mut kept = slot.lock().await;
         let is_fresh = |read: &&Read<T>| {
             // Read for somebody else while this caller waited, or nothing was written since.
-            read.began >= asked || read.began.elapsed() < KEPT && read.writes == gate.engine.writes(feed)
+            read.began >= asked || read.began.elapsed() < CACHE_TIME && read.writes == gate.store.writes(feed)
         };
         if let Some(read) = kept.as_ref().filter(is_fresh) {
             return Ok(read.answer.clone());
         }
         let _turn = self.reads.acquire().await;
-        let (began, writes) = (Instant::now(), gate.engine.writes(feed));
+        let (began, writes) = (Instant::now(), gate.store.writes(feed));
         let answer = fetch().await?;
         *kept = Some(Read { began, writes, answer: answer.clone() });
         Ok(answer)
@@ -73,17 +73,17 @@ impl<A: Clone + Eq + Hash, T: Clone> SharedReads<A, T> {
         if let Some(slot) = slots.get(&(feed.clone(), ask.clone())) {
             return slot.clone();
         }
-        if slots.len() >= MOST {
+        if slots.len() >= MAX_ANSWERS {
             slots.retain(|_, slot| {
                 Arc::strong_count(slot) > 1
                     || slot
                         .try_lock()
-                        .is_ok_and(|read| read.as_ref().is_some_and(|it| it.began.elapsed() < KEPT))
+                        .is_ok_and(|read| read.as_ref().is_some_and(|it| it.began.elapsed() < CACHE_TIME))
             });
         }
         // One that finds no room is read for its caller alone.
         let slot = Slot::<T>::default();
-        if slots.len() < MOST {
+        if slots.len() < MAX_ANSWERS {
             slots.insert((feed.clone(), ask.clone()), slot.clone());
         }
         slot
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(reads.leaders.load(Ordering::Relaxed), 2);
         // Each write of this node is in what is answered after it.
         for written in 1..=3 {
-            gate.engine.begin_session(&feed, format!("s{written}"), Millis::now()).await.unwrap();
+            gate.store.begin_session(&feed, format!("s{written}"), Millis::now()).await.unwrap();
             let all = (0..50).map(|_| read_leaders(&gate, &feed, &asks[0], None));
             for read in join_all(all).await {
                 assert_eq!(read.unwrap(), None, "nothing is counted here");
@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(read < 1_000, "{read}");
         assert_eq!(reads.leaders.load(Ordering::Relaxed), read);
-        assert!(gate.leaders.slots.lock().unwrap().len() <= MOST);
+        assert!(gate.leaders.slots.lock().unwrap().len() <= MAX_ANSWERS);
         for other in [two, None] {
             assert!(read_leaders(&gate, &feed, &ask("v"), other).await.is_ok());
         }

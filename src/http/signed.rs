@@ -51,12 +51,12 @@ pub(super) async fn prove(
     let (identity, now) = (signed.identity(key), Millis::now());
     let kind = if entry.path == access::BATCH { "batch" } else { "gifts" };
     let target = format!("{kind} {feed}");
-    match gate.run(gate.engine.claim_request(&identity, &target, now)).await? {
+    match gate.run(gate.store.claim_request(&identity, &target, now)).await? {
         RequestUse::First => {}
         RequestUse::Elsewhere => return Err(ApiError::Replayed),
         // The feed answers a repeated gift from what it remembers of ids. Once that may be gone, it would count again.
         RequestUse::Again(age_ms) if age_ms >= IDEMPOTENCY_WINDOW_MS.0 => {
-            if age_ms >= gate.run(gate.engine.read_policy(&feed)).await?.idempotency_window_ms {
+            if age_ms >= gate.run(gate.store.read_policy(&feed)).await?.idempotency_window_ms {
                 return Err(ApiError::Replayed);
             }
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Gate, Limits, Readiness, app};
 use crate::engine::test_store::{Interception, Interceptor};
-use crate::engine::{EngineError, Store};
+use crate::engine::{Store, StoreError};
 use crate::live::Live;
 use crate::metrics::labels;
 
@@ -39,8 +39,8 @@ impl Interceptor for Failing {
         Box::pin(async move {
             match mood {
                 Mood::Fine => Ok(()),
-                Mood::Down => Err(EngineError::Unavailable("secret-host refused".into())),
-                Mood::Full => Err(EngineError::Overloaded("queue")),
+                Mood::Down => Err(StoreError::Unavailable("secret-host refused".into())),
+                Mood::Full => Err(StoreError::Overloaded("queue")),
                 Mood::Silent => std::future::pending().await,
                 Mood::Broken => panic!("secret panic"),
             }
@@ -88,10 +88,10 @@ impl Told {
 impl Bench {
     pub(super) async fn new() -> Self {
         let failing = Arc::<Failing>::default();
-        let (engine, folder) = Store::in_temporary_folder(SCHEDULED_MAX).await;
-        let engine = engine.intercepted(failing.clone());
-        let live = Live::start(engine.clone(), Arc::default(), Arc::default());
-        let gate = Gate::new(engine, live, Arc::new(Readiness::default()), Limits::default());
+        let (store, folder) = Store::in_temporary_folder(SCHEDULED_MAX).await;
+        let store = store.intercepted(failing.clone());
+        let live = Live::start(store.clone(), Arc::default(), Arc::default());
+        let gate = Gate::new(store, live, Arc::new(Readiness::default()), Limits::default());
         Bench { failing, gate: web::Data::new(gate), _folder: folder }
     }
 
@@ -114,7 +114,7 @@ impl Bench {
     }
 
     pub(super) async fn probe(&self) {
-        assert!(self.gate.ready.probe(&self.gate.engine).await);
+        assert!(self.gate.ready.probe(&self.gate.store).await);
     }
 
     pub(super) async fn get(&self, path: &str) -> Told {

@@ -17,13 +17,13 @@ use crate::domain::{FeedId, GoalId, Millis, json};
 use crate::engine::GoalPut;
 
 /// Leaders in one answer, and as many as are meant when nobody says.
-const LEADERS: (usize, usize) = (100, 10);
+const LEADERS_PER_PAGE: (usize, usize) = (100, 10);
 
 /// `GET /v1/feeds/{feed}/totals`
 pub(super) async fn totals(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let back = read_back(&query(&req))?;
-    let fetch = async || gate.read(gate.engine.read_totals(&feed, back, Millis::now())).await;
+    let fetch = async || gate.read(gate.store.read_totals(&feed, back, Millis::now())).await;
     let totals = gate.totals.read(&gate, &feed, &back, fetch).await?;
     let totals = totals.ok_or(ApiError::NotCounted(false))?;
     let mut text = format!("{{\"feed\":\"{feed}\",\"totals\":{{");
@@ -56,7 +56,7 @@ pub(super) async fn read_leaders(
 ) -> Result<Option<LeadersView>, ApiError> {
     let fetch = async || match stranger {
         Some(address) if !gate.live.admit_ranking(address) => Err(ApiError::RateLimited(1)),
-        _ => gate.read(gate.engine.read_leaders(feed, ask.clone(), Millis::now())).await,
+        _ => gate.read(gate.store.read_leaders(feed, ask.clone(), Millis::now())).await,
     };
     gate.leaders.read(gate, feed, ask, fetch).await
 }
@@ -70,7 +70,7 @@ pub(super) async fn session(
     let feed = feed_of(&req)?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let id = read_session(json::syntax(&bytes)?)?;
-    let (session, new) = gate.run(gate.engine.begin_session(&feed, id, Millis::now())).await?;
+    let (session, new) = gate.run(gate.store.begin_session(&feed, id, Millis::now())).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(answers::json(status, &SessionResult { id: session.id, since: session.since }))
 }
@@ -99,7 +99,7 @@ pub(super) async fn goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 }
 
 async fn read_goals(gate: &Gate, feed: &FeedId) -> Result<Vec<GoalView>, ApiError> {
-    let fetch = async || gate.read(gate.engine.list_goals(feed, Millis::now())).await;
+    let fetch = async || gate.read(gate.store.list_goals(feed, Millis::now())).await;
     gate.goals.read(gate, feed, &(), fetch).await
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn put_goal(
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let spec = GoalSpec::parse(json::syntax(&bytes)?)?;
-    match gate.run(gate.engine.put_goal(&feed, &goal, spec, Millis::now())).await? {
+    match gate.run(gate.store.put_goal(&feed, &goal, spec, Millis::now())).await? {
         GoalPut::New(view) => Ok(fresh_text(StatusCode::CREATED, view.to_json())),
         GoalPut::Changed(view) => Ok(fresh_text(StatusCode::OK, view.to_json())),
         GoalPut::TooMany => Err(ApiError::TooManyGoals),
@@ -123,7 +123,7 @@ pub(super) async fn put_goal(
 /// `DELETE /v1/feeds/{feed}/goals/{goal}`
 pub(super) async fn delete_goal(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, goal_of(&req)?);
-    match gate.run(gate.engine.delete_goal(&feed, &goal, Millis::now())).await? {
+    match gate.run(gate.store.delete_goal(&feed, &goal, Millis::now())).await? {
         true => Ok(answers::json(StatusCode::OK, &DeletedGoal { goal: goal.to_string(), deleted: true })),
         false => Err(unknown()),
     }
@@ -160,14 +160,14 @@ fn read_back(query: &Query) -> Result<bool, ApiError> {
 fn read_ask(query: &Query) -> Result<LeadersAsk, ApiError> {
     let period = find(query, "period").unwrap_or("session").parse::<Period>();
     let by = Measure::of(find(query, "by").unwrap_or("points"));
-    let limit = find(query, "limit").map_or(Some(LEADERS.1), |limit| limit.parse().ok());
+    let limit = find(query, "limit").map_or(Some(LEADERS_PER_PAGE.1), |limit| limit.parse().ok());
     let user = find(query, "user").filter(|user| !user.is_empty());
     Ok(LeadersAsk {
         period: period.map_err(|rule| invalid(format!("period {rule}")))?,
         back: read_back(query)?,
         by: by.ok_or_else(|| invalid("by must be points, units, or a currency: 3 to 12 of A-Z a-z"))?,
         limit: limit
-            .filter(|limit| (1..=LEADERS.0).contains(limit))
+            .filter(|limit| (1..=LEADERS_PER_PAGE.0).contains(limit))
             .ok_or_else(|| invalid("limit must be an integer from 1 to 100"))?,
         user: match user {
             Some(user) if user.len() > 64 => {

@@ -33,7 +33,7 @@ pub(super) async fn revoke(
     let before = gate.door.revoked().covering(viewer_mark(sub), before.unwrap_or(now));
     let until = before.plus(gate.door.tokens_live_ms());
     let what = Revocation { sub: sub.into(), before, until };
-    let before = gate.run(gate.engine.revoke_viewer(&what, now)).await?;
+    let before = gate.run(gate.store.revoke_viewer(&what, now)).await?;
     // Here at once; other nodes learn of it from the store.
     gate.refuse_viewer(viewer_mark(sub), before, until);
     // What is answered can be sent again, so it is never in the future.

@@ -107,7 +107,7 @@ pub enum Start {
     NotReady,
     /// From here, after this frame.
     At(Cursor, Arc<Frame>),
-    /// The ring does not know the position the watcher has; the engine's history may.
+    /// The ring does not know the position the watcher has; the store's history may.
     AskHistory,
 }
 
@@ -283,7 +283,7 @@ impl Board {
         }
     }
 
-    /// A cursor for a watcher that the engine's history brings to `at`.
+    /// A cursor for a watcher that the store's history brings to `at`.
     pub fn cursor(&self, at: Position) -> Cursor {
         Cursor { generation: self.locked().generation, at }
     }
@@ -337,7 +337,7 @@ impl Board {
         let mut state = self.locked();
         state.generation += 1;
         state.listed = true;
-        // Older positions may be covered by the engine's history; the ring starts anew.
+        // Older positions may be covered by the store's history; the ring starts anew.
         state.covered_from = list.at.seq;
         state.list = list.clone();
         state.capacity = capacity;

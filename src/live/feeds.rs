@@ -18,7 +18,7 @@ use super::moment::Moment;
 use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
-use crate::engine::{Count, EngineError, Head, Store};
+use crate::engine::{Count, Head, Store, StoreError};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
@@ -26,7 +26,7 @@ use crate::supervise::{Beat, Part, Parts, faults};
 const COMPARE_EVERY: Duration = Duration::from_millis(1500);
 
 /// How long a feed that nobody watches any more is followed: a reload or a deploy comes back.
-const LINGER: Duration = Duration::from_secs(10);
+const IDLE_FEED_TIME: Duration = Duration::from_secs(10);
 
 /// How long newcomers wait for a store that takes long to be read. Longer than it takes to give up.
 const READ_WITHIN: Duration = Duration::from_secs(32);
@@ -38,14 +38,14 @@ const AWAY_MOST_MS: (u64, u64) = (5_000, 60_000);
 const RETURNS_PER_SECOND: u64 = 2_000;
 
 /// Changes of who may watch that wait for a worker; one that has more of them waiting judges all its watchers.
-const JUDGING: usize = 64;
+const MAX_QUEUED_CHANGES: usize = 64;
 
 /// Feeds compared in one call.
 const COMPARE_AT_ONCE: usize = 256;
 
 /// The watched feeds of this node.
 pub struct Live {
-    engine: Store,
+    store: Store,
     metrics: Arc<Metrics>,
     parts: Arc<Parts>,
     bounds: Arc<Bounds>,
@@ -91,17 +91,17 @@ impl Drop for Entry {
 impl Live {
     /// Starts following on behalf of watchers to come. Must run inside a tokio runtime whose
     /// threads outlive the watchers.
-    pub fn start(engine: Store, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
+    pub fn start(store: Store, metrics: Arc<Metrics>, parts: Arc<Parts>) -> Arc<Live> {
         let bounds = Bounds::new(metrics.clone());
         let live = Arc::new(Live {
             bounds,
-            engine,
+            store,
             metrics,
             parts: parts.clone(),
             runtime: Handle::current(),
             feeds: Mutex::default(),
             closing: watch::channel(None).0,
-            judging: broadcast::channel(JUDGING).0,
+            judging: broadcast::channel(MAX_QUEUED_CHANGES).0,
             away_most_ms: AtomicU64::new(AWAY_MOST_MS.0),
             watchers: AtomicUsize::new(0),
             empty: Notify::new(),
@@ -113,9 +113,9 @@ impl Live {
         live
     }
 
-    /// The engine behind, for resuming watchers.
-    pub fn engine(&self) -> &Store {
-        &self.engine
+    /// The store behind, for resuming watchers.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Bounds what may be watched; none to begin with.
@@ -150,7 +150,7 @@ impl Live {
     /// acknowledged. The time is the store's.
     pub fn shown(&self, feed: &FeedId) -> Option<Shown> {
         let board = self.locked().get(feed).filter(|entry| entry.leases > 0)?.board.clone();
-        board.shown(self.engine.known(feed).as_ref())
+        board.shown(self.store.known(feed).as_ref())
     }
 
     /// The register of what must live as long as this does.
@@ -259,11 +259,11 @@ impl Live {
         let entry = feeds.entry(feed.clone()).or_insert_with(|| {
             let board = Arc::new(Board::new(feed.clone(), self.metrics.clone()));
             let (heads, comparisons) = watch::channel(None);
-            let (engine, metrics, kept) = (self.engine.clone(), self.metrics.clone(), board.clone());
+            let (store, metrics, kept) = (self.store.clone(), self.metrics.clone(), board.clone());
             let follow = move |beat| {
                 // After a panic the list may be anything: newcomers wait for a new one, and so do watchers.
                 kept.forget();
-                Replica::new(engine.clone(), kept.clone(), comparisons.clone(), metrics.clone(), beat).run()
+                Replica::new(store.clone(), kept.clone(), comparisons.clone(), metrics.clone(), beat).run()
             };
             let replica = self.runtime.spawn(self.parts.clone().keep(Part::Replica, follow));
             self.metrics.feeds_watched.inc();
@@ -364,13 +364,13 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         live.bounds.tidy(Moment::now());
         let names: Vec<FeedId> = {
             let mut feeds = live.locked();
-            feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < LINGER);
+            feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < IDLE_FEED_TIME);
             feeds.keys().cloned().collect()
         };
         for names in names.chunks(COMPARE_AT_ONCE) {
             beat.works();
             // A feed whose store does not answer is compared in the next round.
-            let Ok(heads) = live.engine.read_heads(names).await else { continue };
+            let Ok(heads) = live.store.read_heads(names).await else { continue };
             let feeds = live.locked();
             for (name, head) in names.iter().zip(heads) {
                 if let (Some(entry), Ok(head)) = (feeds.get(name), head) {
@@ -387,7 +387,7 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
     let mut reporter = Reporter::new(Instant::now());
     loop {
         beat.rests();
-        tokio::time::sleep(presence::EVERY).await;
+        tokio::time::sleep(presence::ANNOUNCE_INTERVAL).await;
         let Some(live) = live.upgrade() else { return };
         beat.works();
         faults::pass("presence").await;
@@ -398,19 +398,19 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
     }
 }
 
-async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), EngineError> {
+async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), StoreError> {
     let watched = live.watched();
     let counts = watched.iter().filter(|it| it.watchers > 0);
     let count = |it: &Watched| Count { watchers: it.watchers as u64, overlays: it.overlays as u64 };
     let counts: HashMap<FeedId, Count> = counts.map(|it| (it.feed.clone(), count(it))).collect();
-    reporter.report(live.engine(), &counts, Instant::now()).await?;
+    reporter.report(live.store(), &counts, Instant::now()).await?;
     let boards = live.boards_that_tell_presence();
     let feeds: Vec<FeedId> = boards.iter().map(|board| board.feed().clone()).collect();
     reporter.tells_only(&feeds);
     if feeds.is_empty() {
         return Ok(());
     }
-    let all = live.engine().read_presence(&feeds).await?;
+    let all = live.store().read_presence(&feeds).await?;
     for (board, everywhere) in boards.iter().zip(all) {
         // A watcher that came since the last look counts here before it does in the store.
         let told = board.presence().known().flatten();

@@ -134,19 +134,19 @@ impl Drop for LocalFeed {
 pub(super) struct Watch {
     local: Rc<LocalFeed>,
     slot: u32,
-    /// The socket that is woken at every move from now on; [`NOBODY`] before.
+    /// The socket that is woken at every move from now on; [`NO_SOCKET`] before.
     socket: Cell<u32>,
 }
 
 /// No socket has this number.
-const NOBODY: u32 = u32::MAX;
+const NO_SOCKET: u32 = u32::MAX;
 
 impl Watch {
     fn at(local: Rc<LocalFeed>) -> Watch {
         // A thread has fewer sockets than this can count.
         let slot = local.waiting.borrow_mut().insert(None) as u32;
         local.lease.board().arrived();
-        Watch { local, slot, socket: Cell::new(NOBODY) }
+        Watch { local, slot, socket: Cell::new(NO_SOCKET) }
     }
 
     pub(super) fn feed(&self) -> &FeedId {
@@ -162,9 +162,9 @@ impl Watch {
     pub(super) fn wake_with(&self, wake: &Wake) {
         let socket = match wake {
             Wake::Socket(socket) => *socket,
-            Wake::Task(_) => NOBODY,
+            Wake::Task(_) => NO_SOCKET,
         };
-        if socket != NOBODY && self.socket.replace(socket) == socket {
+        if socket != NO_SOCKET && self.socket.replace(socket) == socket {
             return;
         }
         let mut wakes = self.local.waiting.borrow_mut();

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::domain::FeedId;
 use crate::engine::presence::NODE_LEASE_MS;
-use crate::engine::{Count, EngineError, Store};
+use crate::engine::{Count, Store, StoreError};
 
 /// How often counts are looked at. They are announced no more often than that.
-pub(super) const EVERY: Duration = Duration::from_secs(2);
+pub(super) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How often a node whose counts do not change says that it lives.
-const RENEW: Duration = Duration::from_millis(NODE_LEASE_MS / 3);
+const RENEW_INTERVAL: Duration = Duration::from_millis(NODE_LEASE_MS / 3);
 
 /// How often all counts are reported anew: what is not renewed expires in a day.
 const ALL_ANEW: Duration = Duration::from_secs(6 * 3_600);
@@ -46,7 +46,7 @@ impl Reporter {
         store: &Store,
         counts: &HashMap<FeedId, Count>,
         now: Instant,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), StoreError> {
         let Some(changed) = self.due_counts(counts, now) else { return Ok(()) };
         let is_known = store.report_presence(&self.node, &changed).await?;
         if let Some(all) = self.reported(&changed, is_known, now) {
@@ -62,7 +62,7 @@ impl Reporter {
             self.reported_counts.clear();
         }
         let changed = self.changed(counts);
-        let due = self.renewed.is_none_or(|at| now.duration_since(at) >= RENEW);
+        let due = self.renewed.is_none_or(|at| now.duration_since(at) >= RENEW_INTERVAL);
         (!changed.is_empty() || due && !self.reported_counts.is_empty()).then_some(changed)
     }
 

@@ -1,4 +1,4 @@
-//! Follows one feed: folds the engine's notices into the list, refills holes, gathers changes for
+//! Follows one feed: folds the store's notices into the list, refills holes, gathers changes for
 //! `flush_ms`, and writes the board.
 //!
 //! Notices are a hint, seq is the truth: a change is applied only when it is the next one and names
@@ -14,26 +14,26 @@ use super::board::Board;
 use crate::domain::{
     Change, FeedId, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
 };
-use crate::engine::{EngineError, Head, Missed, Notice, Snapshot, Store, Subscription};
+use crate::engine::{Head, Missed, Notice, Snapshot, Store, StoreError, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
 use crate::supervise::{Beat, faults};
 
 /// Changes read from history at once when a hole is refilled.
-const REFILL: usize = 512;
+const REFILL_CHANGES: usize = 512;
 
 /// How many changes in front of the ring are read when somebody wants to resume over them. Smaller numbers are tried if the store
 /// does not cover the larger ones.
-const FILL: [u64; 3] = [2_048, 512, 64];
+const RESUME_CHANGES: [u64; 3] = [2_048, 512, 64];
 
 /// Changes gathered before they are flushed whatever the clock says.
 const GATHER_MOST: usize = 1024;
 
 /// Notices that wait before they are looked at while changes are gathered.
-const PATIENCE: usize = 64;
+const MAX_GATHERED_NOTICES: usize = 64;
 
 /// Waits between attempts while the store does not answer.
-const RETRY: [Duration; 4] = [
+const RETRY_PAUSES: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(300),
     Duration::from_millis(600),
@@ -46,7 +46,7 @@ const EXPIRY_AGAIN: Duration = Duration::from_millis(100);
 /// What a replica asks of the store.
 pub(super) trait FeedSource: Send + Sync + 'static {
     /// [`Store::subscribe`].
-    fn subscribe(&self, feed: &FeedId) -> impl Future<Output = Result<Subscription, EngineError>> + Send;
+    fn subscribe(&self, feed: &FeedId) -> impl Future<Output = Result<Subscription, StoreError>> + Send;
 
     /// [`Store::read_changes`].
     fn read_changes(
@@ -54,26 +54,26 @@ pub(super) trait FeedSource: Send + Sync + 'static {
         feed: &FeedId,
         since: &Position,
         max: usize,
-    ) -> impl Future<Output = Result<Missed, EngineError>> + Send;
+    ) -> impl Future<Output = Result<Missed, StoreError>> + Send;
 
     /// [`Store::read_snapshot`].
     fn read_snapshot(
         &self,
         feed: &FeedId,
         now: Millis,
-    ) -> impl Future<Output = Result<Snapshot, EngineError>> + Send;
+    ) -> impl Future<Output = Result<Snapshot, StoreError>> + Send;
 }
 
 impl FeedSource for Store {
-    async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, EngineError> {
+    async fn subscribe(&self, feed: &FeedId) -> Result<Subscription, StoreError> {
         self.subscribe(feed).await
     }
 
-    async fn read_changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, EngineError> {
+    async fn read_changes(&self, feed: &FeedId, since: &Position, max: usize) -> Result<Missed, StoreError> {
         self.read_changes(feed, since, max).await
     }
 
-    async fn read_snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, EngineError> {
+    async fn read_snapshot(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, StoreError> {
         self.read_snapshot(feed, now).await
     }
 }
@@ -103,13 +103,13 @@ pub(super) struct Replica<S> {
 /// Why following stopped.
 enum Stop {
     /// The store failed; follow again after a while.
-    Again(EngineError),
-    /// The engine was closed, or what carries its notices has ended; follow again after a while.
+    Again(StoreError),
+    /// The store was closed, or what carries its notices has ended; follow again after a while.
     Closed,
 }
 
-impl From<EngineError> for Stop {
-    fn from(error: EngineError) -> Self {
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
         Stop::Again(error)
     }
 }
@@ -152,7 +152,7 @@ impl<S: FeedSource> Replica<S> {
                 tracing::warn!(feed = %self.board.feed(), %error, "a watched feed cannot be followed; trying again");
             }
             self.beat.rests();
-            sleep(RETRY[failures.min(RETRY.len() - 1)]).await;
+            sleep(RETRY_PAUSES[failures.min(RETRY_PAUSES.len() - 1)]).await;
             failures += 1;
         }
     }
@@ -177,7 +177,7 @@ impl<S: FeedSource> Replica<S> {
 
     async fn step(&mut self, notices: &mut Subscription) -> Result<(), Stop> {
         self.beat.rests();
-        let patience = if self.gathering.is_some() { PATIENCE } else { 1 };
+        let patience = if self.gathering.is_some() { MAX_GATHERED_NOTICES } else { 1 };
         tokio::select! {
             notice = notices.next_of(patience) => {
                 self.beat.works();
@@ -306,7 +306,7 @@ impl<S: FeedSource> Replica<S> {
     async fn fill(&mut self) {
         let Some(to) = self.board.fill_to() else { return };
         let mut found = Vec::new();
-        for most in FILL {
+        for most in RESUME_CHANGES {
             let count = most.min(to.seq).min(self.policy.history);
             if count == 0 {
                 break;
@@ -332,7 +332,7 @@ impl<S: FeedSource> Replica<S> {
     }
 
     /// The store's list. Waiting for it is no work of this part: the store has a time-out, and a disk may take long.
-    async fn snapshot(&self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         self.beat.rests();
         let read = self.store.read_snapshot(self.board.feed(), Millis::now()).await;
         self.beat.works();
@@ -356,7 +356,7 @@ impl<S: FeedSource> Replica<S> {
             && snapshot.at.seq >= self.list.at.seq
             && snapshot.policy.capacity == self.policy.capacity;
         while leads_on && self.list.at.seq < snapshot.at.seq {
-            let most = REFILL.min((snapshot.at.seq - self.list.at.seq) as usize);
+            let most = REFILL_CHANGES.min((snapshot.at.seq - self.list.at.seq) as usize);
             self.beat.rests();
             let missed = self.store.read_changes(self.board.feed(), &self.list.at, most).await;
             self.beat.works();

@@ -22,7 +22,7 @@ use crate::domain::FeedId;
 use crate::metrics::labels::Bound;
 
 /// Feeds that one connection may watch.
-pub const FEEDS: usize = 64;
+pub const MAX_FEEDS: usize = 64;
 
 /// A connection's watching. Belongs to one worker thread.
 pub struct Session {
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<Watching>() <= 80 && size_of::<Session>() <= 136
 /// Why a session does not watch another feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// [`FEEDS`] are watched on this connection.
+    /// [`MAX_FEEDS`] are watched on this connection.
     Connection,
     /// A bound was met.
     Bound(Refused),
@@ -82,7 +82,7 @@ impl Session {
     /// Starts to watch, from `options.since` where that is covered. Watching a feed again starts it anew.
     pub fn subscribe(&mut self, feed: &FeedId, options: WatchOptions) -> Result<(), Full> {
         self.unsubscribe(feed);
-        if self.watches.len() >= FEEDS {
+        if self.watches.len() >= MAX_FEEDS {
             return Err(Full::Connection);
         }
         let admission = self.worker.live().admit(self.address, feed).map_err(Full::Bound)?;

@@ -29,7 +29,7 @@ impl Wake {
 #[derive(Debug, Default)]
 pub struct WakeQueue {
     local: RefCell<Local>,
-    /// Woken by other threads: an engine has answered.
+    /// Woken by other threads: a store has answered.
     remote: Arc<Remote>,
 }
 

@@ -17,11 +17,11 @@ use super::moment::Moment;
 use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Omit, Position};
-use crate::engine::{EngineError, Missed};
+use crate::engine::{Missed, StoreError};
 use crate::metrics::labels::ResumedFrom;
 
 /// Changes read from history at once for one watcher: what it costs while it catches up.
-const PAGE: usize = 128;
+const CHANGES_PER_READ: usize = 128;
 
 /// How long a newcomer waits for the board to reach what this node knows to be acknowledged.
 const FRESH_WITHIN: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ enum Starting {
     Opening { since: Option<Position>, known: Option<Position>, until: Moment },
     /// Gets a snapshot as soon as the board is where the store was known to be.
     Stale { since: Position, known: Position, until: Moment },
-    /// Reads history from the engine, because the ring does not reach back far enough.
+    /// Reads history from the store, because the ring does not reach back far enough.
     Reading { since: Position, resumed: bool, page: PageRead },
 }
 
@@ -94,9 +94,9 @@ impl From<Starting> for Phase {
 }
 
 /// A page of history that is being read.
-type PageRead = Pin<Box<dyn Future<Output = Result<HistoryPage, EngineError>> + Send>>;
+type PageRead = Pin<Box<dyn Future<Output = Result<HistoryPage, StoreError>> + Send>>;
 
-/// What the engine says to a position that the ring does not lead on from.
+/// What the store says to a position that the ring does not lead on from.
 enum HistoryPage {
     /// The next changes.
     Changes(Vec<Change>),
@@ -112,7 +112,7 @@ impl Watching {
         if overlay {
             watch.board().overlay_arrived();
         }
-        let known = worker.live().engine().known(feed);
+        let known = worker.live().store().known(feed);
         let phase = Starting::Opening { since, known, until: Moment::now() + FRESH_WITHIN }.into();
         Watching {
             watch,
@@ -255,7 +255,7 @@ impl Watching {
         !self.allowed && self.watch.board().is_private()
     }
 
-    /// One page of history came, or the engine could not say (`None`).
+    /// One page of history came, or the store could not say (`None`).
     fn turn_page(
         &mut self,
         live: &Arc<Live>,
@@ -338,12 +338,12 @@ fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Positio
     if !live.bounds().reserve_history(address, now) {
         return Starting::Stale { known: since.clone(), since, until: now + FRESH_WITHIN }.into();
     }
-    let (engine, feed, from) = (live.engine().clone(), feed.clone(), since.clone());
+    let (store, feed, from) = (live.store().clone(), feed.clone(), since.clone());
     let page = Box::pin(async move {
-        if let Missed::Changes(changes) = engine.read_changes(&feed, &from, PAGE).await? {
+        if let Missed::Changes(changes) = store.read_changes(&feed, &from, CHANGES_PER_READ).await? {
             return Ok(HistoryPage::Changes(changes));
         }
-        let head = engine.read_heads(&[feed]).await?.into_iter().next().transpose()?;
+        let head = store.read_heads(&[feed]).await?.into_iter().next().transpose()?;
         Ok(HistoryPage::NotCovered(head.map_or_else(Position::start, |head| head.at)))
     });
     Starting::Reading { since, resumed, page }.into()

@@ -8,17 +8,17 @@ use std::time::Duration;
 use super::moment::Moment;
 
 /// How exact the wheel is.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_TIME: Duration = Duration::from_millis(10);
 
 /// One turn, 40.96 s: later deadlines are filed at its end and looked at again then.
 const SLOTS: u64 = 4096;
 
-/// Deadlines further away than this many ticks are gathered on every [`COARSE`]th tick: a thread with
+/// Deadlines further away than this many ticks are gathered on every [`COARSE_TICKS`]th tick: a thread with
 /// thousands of keepalives then wakes four times in a second, not a hundred.
-const FAR: u64 = 100;
+const FAR_TICKS: u64 = 100;
 
-/// See [`FAR`].
-const COARSE: u64 = 25;
+/// See [`FAR_TICKS`].
+const COARSE_TICKS: u64 = 25;
 
 /// The tick of no deadline.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -40,8 +40,8 @@ impl Wheel {
     /// The tick under which a deadline belongs: never before it.
     pub(super) fn tick(&self, at: Moment) -> u64 {
         let since = at.since(self.start);
-        let tick = since.as_nanos().div_ceil(TICK.as_nanos()) as u64;
-        let tick = if tick > self.next + FAR { tick.next_multiple_of(COARSE) } else { tick };
+        let tick = since.as_nanos().div_ceil(TICK_TIME.as_nanos()) as u64;
+        let tick = if tick > self.next + FAR_TICKS { tick.next_multiple_of(COARSE_TICKS) } else { tick };
         tick.clamp(self.next, self.next + SLOTS - 1)
     }
 
@@ -55,7 +55,7 @@ impl Wheel {
     /// When the next tick with an entry ends.
     pub(super) fn wake_at(&self) -> Option<Moment> {
         let tick = self.next_occupied()?;
-        Some(self.start + Duration::from_nanos(TICK.as_nanos() as u64 * tick))
+        Some(self.start + Duration::from_nanos(TICK_TIME.as_nanos() as u64 * tick))
     }
 
     fn next_occupied(&self) -> Option<u64> {
@@ -82,7 +82,7 @@ impl Wheel {
     /// Moves on to `now`: every tick that has ended, with its entries.
     pub(super) fn turn(&mut self, now: Moment) -> Vec<(u64, Vec<u32>)> {
         let since = now.since(self.start);
-        let over = (since.as_nanos() / TICK.as_nanos()) as u64;
+        let over = (since.as_nanos() / TICK_TIME.as_nanos()) as u64;
         let mut due = Vec::new();
         while let Some(tick) = self.next_occupied().filter(|tick| *tick <= over) {
             let slot = (tick % SLOTS) as usize;

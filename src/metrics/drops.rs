@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Drops that are shown at most; three series each.
-pub const MOST: usize = 64;
+pub const MAX_DROPS: usize = 64;
 
 /// Units of drops, for the metrics. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl DropUnits {
         seen.sightings += 1;
         let now = seen.sightings;
         seen.drops.insert((feed.to_owned(), drop.to_owned()), (now, units));
-        if seen.drops.len() > MOST {
+        if seen.drops.len() > MAX_DROPS {
             let oldest = seen.drops.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
             oldest.map(|name| seen.drops.remove(&name));
         }
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn the_drop_not_seen_for_longest_makes_room() {
         let units = DropUnits::default();
-        for n in 0..MOST + 5 {
+        for n in 0..MAX_DROPS + 5 {
             units.note("f", "first", [1, 2, 3]);
             units.note("f", &format!("d-{n}"), [n as u64, 0, 0]);
         }
         let seen = units.seen.lock().unwrap();
-        assert_eq!(seen.drops.len(), MOST);
+        assert_eq!(seen.drops.len(), MAX_DROPS);
         assert!(seen.drops.contains_key(&("f".into(), "first".into())));
         assert!(!seen.drops.contains_key(&("f".into(), "d-0".into())));
     }

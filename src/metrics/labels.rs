@@ -159,7 +159,7 @@ labels! {
         Snapshot = "snapshot",
     }
 
-    /// A call of the engine.
+    /// A call of the store.
     Operation, "operation" {
         /// Taking gifts.
         Publish = "publish",
@@ -271,11 +271,11 @@ labels! {
         ClaimRequest = "claim_request",
     }
 
-    /// Why an engine call failed.
+    /// Why a store call failed.
     Failure, "reason" {
         /// The store does not answer, or refuses to write.
         Unavailable = "unavailable",
-        /// More was waiting than the engine will hold.
+        /// More was waiting than the store will hold.
         Overloaded = "overloaded",
         /// The stored records of the feed cannot be read.
         Damaged = "damaged",

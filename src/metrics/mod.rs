@@ -99,7 +99,7 @@ pub struct Metrics {
     pub publish_to_watch: Histogram,
     /// Rounds of writing to sockets that were so long that their thread rested: with the rest.
     pub fanout_stretch: Histogram,
-    /// How long engine calls took, failed ones too.
+    /// How long store calls took, failed ones too.
     pub engine_calls: Per<Operation, Histogram>,
     /// Store calls that failed.
     pub engine_failures: PerPair<Operation, Failure, Counter>,
@@ -446,7 +446,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Says what runs here. `engine` is the engine's name.
+    /// Says what runs here. `engine` is the store's name.
     pub fn describe(&self, engine: &'static str) {
         let labels = [("version", env!("CARGO_PKG_VERSION")), ("engine", engine)];
         self.build.get_or_create(&labels).set(1);

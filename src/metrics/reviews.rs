@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::metrics::gauge::Gauge;
 
 /// Feeds that are remembered at most. The one not seen for longest makes room.
-pub const MOST: usize = 64;
+pub const MAX_FEEDS: usize = 64;
 
 /// Gifts in review, for the metrics. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl ReviewsWaiting {
             0 => drop(seen.feeds.remove(feed)),
             waiting => drop(seen.feeds.insert(feed.to_owned(), (now, waiting))),
         }
-        if seen.feeds.len() > MOST {
+        if seen.feeds.len() > MAX_FEEDS {
             let oldest = seen.feeds.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
             oldest.map(|name| seen.feeds.remove(&name));
         }
@@ -77,9 +77,9 @@ mod tests {
         assert_eq!((waiting.gauge.get(), waiting.feeds().len()), (9, 2));
         waiting.note("a", 0);
         assert_eq!((waiting.gauge.get(), waiting.feeds()), (7, vec!["b".to_owned()]));
-        for n in 0..MOST {
+        for n in 0..MAX_FEEDS {
             waiting.note(&format!("f{n}"), 1);
         }
-        assert_eq!((waiting.gauge.get(), waiting.feeds().len()), (MOST as i64, MOST));
+        assert_eq!((waiting.gauge.get(), waiting.feeds().len()), (MAX_FEEDS as i64, MAX_FEEDS));
     }
 }

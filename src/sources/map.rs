@@ -17,7 +17,7 @@ const MESSAGE_MAX: usize = 200;
 const USER_ID_MAX: usize = 64;
 
 /// The name of a giver who is not to be named.
-pub const NOBODY: &str = "Anonymous";
+pub const ANONYMOUS_NAME: &str = "Anonymous";
 
 /// A delivery as places are looked up in it.
 struct Found<'a> {
@@ -124,7 +124,7 @@ pub fn gift(
     Ok(post)
 }
 
-/// The post as the engine takes it, by the rules that all producers have.
+/// The post as the store takes it, by the rules that all producers have.
 pub fn parse(post: &str) -> Result<Gift, Refusal> {
     let refused = |refused| match refused {
         json::Refused::Invalid(faults) => {
@@ -147,13 +147,14 @@ fn user(
     named: bool,
 ) -> (String, String, bool) {
     // Every anonymous gift has a giver of its own, or two strangers would become one row.
-    let nobody = || (format!("anonymous:{}", salted(owner, "gift", gift.as_str())), NOBODY.to_owned(), true);
+    let nobody =
+        || (format!("anonymous:{}", salted(owner, "gift", gift.as_str())), ANONYMOUS_NAME.to_owned(), true);
     if !named {
         return nobody();
     }
     let name = found.first(&rule.map.user_name).filter(|name| !text::is_blank(&text::clean(name)));
     // Somebody's address in the place of a name is not shown.
-    let shown = |name: &str| if is_address(name) { NOBODY.to_owned() } else { cut(name, NAME_MAX) };
+    let shown = |name: &str| if is_address(name) { ANONYMOUS_NAME.to_owned() } else { cut(name, NAME_MAX) };
     let prefix = &settings.user_prefix;
     if let Some(id) = found.first(&rule.map.user_id) {
         let name = shown(name.as_deref().unwrap_or(&id));

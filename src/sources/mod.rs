@@ -47,7 +47,7 @@ pub struct Owner<'a> {
 pub enum Event {
     /// A gift, and it as a producer would post it.
     Gift {
-        /// Ready for the engine.
+        /// Ready for the store.
         gift: Box<Gift>,
         /// The same as the JSON text of a post.
         post: String,

@@ -154,7 +154,7 @@ fn standard_webhooks_are_judged_by_the_known_example() {
         |seconds: i64| receive(&settings, owner, &sent, br#"{"test": 2432232314}"#, Millis(seconds * 1_000));
     let tip = gift(at(1_614_265_330));
     assert_eq!(tip.id.as_str(), "shop:msg_p5jXN8AQM9LWM0D4loKWxJek");
-    assert_eq!((tip.user.name.as_str(), tip.value), (map::NOBODY, None));
+    assert_eq!((tip.user.name.as_str(), tip.value), (map::ANONYMOUS_NAME, None));
     unverified(at(1_614_265_631));
 }
 
@@ -189,7 +189,7 @@ fn hidden_messages_and_private_supporters_stay_hidden() {
         (twitch(&with(CHEER, "/event/is_anonymous", json!(true))), "Cool_User"),
     ] {
         let Ok(Event::Gift { gift, post }) = read else { panic!("{read:?}") };
-        assert_eq!((gift.user.name.as_str(), &gift.message), (map::NOBODY, &None));
+        assert_eq!((gift.user.name.as_str(), &gift.message), (map::ANONYMOUS_NAME, &None));
         assert!(!post.contains(name) && gift.user.id.starts_with("anonymous:"), "{post}");
     }
     // Two who stay unnamed are two.
@@ -201,7 +201,7 @@ fn hidden_messages_and_private_supporters_stay_hidden() {
         assert_eq!((tip.user.name.as_str(), tip.message), ("Sana", None));
     }
     let nobody = with(&with(CHEER, "/event/user_id", json!(null)), "/event/user_name", json!(null));
-    assert_eq!(gift(twitch(&nobody)).user.name, map::NOBODY);
+    assert_eq!(gift(twitch(&nobody)).user.name, map::ANONYMOUS_NAME);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn the_same_supporter_has_the_same_id_and_it_says_nothing() {
 #[test]
 fn an_address_in_the_place_of_a_name_or_an_id_is_not_kept() {
     let tip = gift(kofi(&with(KOFI, "/from_name", json!("mira@mail.example"))));
-    assert_eq!(tip.user.name, map::NOBODY);
+    assert_eq!(tip.user.name, map::ANONYMOUS_NAME);
     let own = settings(json!({
         "preset": "custom", "secret": SECRET, "default_gift": {"id": "t", "name": "T"},
         "verify": {"scheme": "hmac-sha256", "header": "X-Sig"}, "map": {"id": "/mail", "user_id": "/mail"},
@@ -390,7 +390,7 @@ fn hostile_text_is_cleaned_and_long_text_is_cut() {
     let id = gift(kofi(&odd_id)).id;
     assert!(id.as_str().starts_with(':') && id.as_str().len() == 49, "{id}");
     let blank = with(KOFI, "/from_name", json!(" \u{200b}"));
-    assert_eq!(gift(kofi(&blank)).user.name, map::NOBODY);
+    assert_eq!(gift(kofi(&blank)).user.name, map::ANONYMOUS_NAME);
     unmapped(kofi(&with(KOFI, "/message_id", json!(null))));
 }
 

@@ -51,11 +51,11 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_begin_anew_after_a_connection_that_lasted() {
-        const LONGEST: Duration = Duration::from_millis(500);
-        let mut backoff = Backoff::new(Duration::ZERO, LONGEST);
+        const MAX_PAUSE: Duration = Duration::from_millis(500);
+        let mut backoff = Backoff::new(Duration::ZERO, MAX_PAUSE);
         assert_eq!(backoff.next_pause(), Duration::ZERO);
         let longest = (0..10).map(|_| backoff.next_pause()).max().unwrap();
-        assert!(longest > LONGEST / 2 && longest <= LONGEST * 5 / 4, "{longest:?}");
+        assert!(longest > MAX_PAUSE / 2 && longest <= MAX_PAUSE * 5 / 4, "{longest:?}");
         backoff.after(Duration::from_secs(60));
         assert_eq!(backoff.next_pause(), Duration::ZERO);
     }

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     /// Long enough for the slowest machine; tests end as soon as they can.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A target whose writes wait for the test's permission, and fail or are cut short if it says so.
     #[derive(Clone, Default)]
@@ -301,10 +301,10 @@ mod tests {
         writer.flush(Duration::from_millis(1));
         assert!(pipe.text().is_empty(), "a flush does not wait for ever");
         drop(hangs);
-        writer.flush(PATIENCE);
+        writer.flush(TEST_TIMEOUT);
         let text = String::from_utf8(pipe.text().clone()).unwrap();
         assert_eq!(text.lines().count() as u64, sent - lost);
-        assert_eq!(reported.recv_timeout(PATIENCE).unwrap(), (lost, false));
+        assert_eq!(reported.recv_timeout(TEST_TIMEOUT).unwrap(), (lost, false));
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         assert!(dropped.get() >= sent / 2 - 1, "{}", dropped.get());
         assert!(writer.waiting.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
         drop(hangs);
-        writer.flush(PATIENCE);
+        writer.flush(TEST_TIMEOUT);
         let text = String::from_utf8(pipe.text().clone()).unwrap();
         assert!(text.len() <= MAX_BYTES && text.lines().all(|line| line.ends_with("€…")));
         assert_eq!(writer.waiting.bytes.load(Ordering::Relaxed), 0);
@@ -329,11 +329,11 @@ mod tests {
         let pipe = Pipe::with_room(6);
         let (writer, dropped, reported) = writer(&pipe);
         ["one\n", "two\n", "three\n"].iter().for_each(|line| writer.write(line.as_bytes().to_vec()));
-        writer.flush(PATIENCE);
-        assert_eq!((dropped.get(), reported.recv_timeout(PATIENCE).unwrap()), (2, (1, true)));
+        writer.flush(TEST_TIMEOUT);
+        assert_eq!((dropped.get(), reported.recv_timeout(TEST_TIMEOUT).unwrap()), (2, (1, true)));
         pipe.room.store(usize::MAX, Ordering::Relaxed);
         writer.write(b"four\n".to_vec());
-        writer.flush(PATIENCE);
+        writer.flush(TEST_TIMEOUT);
         assert_eq!(*pipe.text(), b"one\ntw\nfour\n");
         assert!(reported.try_recv().is_err(), "reports are a minute apart");
     }

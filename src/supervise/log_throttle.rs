@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The least time between two lines about a key, unless another is set.
-const EVERY: Duration = Duration::from_secs(60);
+const LINE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Keys with a line within that time; what happens to further ones is in the metrics only.
-const KEYS: usize = 1_024;
+const MAX_KEYS: usize = 1_024;
 
 /// When each key had its last line, and what has happened to it since.
 pub(crate) struct LogThrottle<K> {
@@ -19,7 +19,7 @@ pub(crate) struct LogThrottle<K> {
 
 impl<K> Default for LogThrottle<K> {
     fn default() -> Self {
-        LogThrottle::every(EVERY)
+        LogThrottle::every(LINE_INTERVAL)
     }
 }
 
@@ -50,10 +50,10 @@ impl<K: Eq + Hash + Clone> LogThrottle<K> {
             *at = now;
             return Some(std::mem::take(unsaid));
         }
-        if keys.len() >= KEYS {
+        if keys.len() >= MAX_KEYS {
             keys.retain(|_, (at, _)| !is_over(at));
         }
-        if keys.len() >= KEYS {
+        if keys.len() >= MAX_KEYS {
             return None;
         }
         keys.insert(key.clone(), (now, 0));
@@ -95,9 +95,9 @@ mod tests {
         let (throttle, begun) = (LogThrottle::<String>::default(), Instant::now());
         let feed = |n: usize| format!("f{n}");
         let warned = (0..5_000).filter(|n| throttle.allow(&feed(*n), 1, begun).is_some()).count();
-        assert_eq!((warned, throttle.keys.lock().unwrap().len()), (KEYS, KEYS));
+        assert_eq!((warned, throttle.keys.lock().unwrap().len()), (MAX_KEYS, MAX_KEYS));
         assert!(
-            throttle.allow(&feed(4_999), 1, begun + EVERY).is_some(),
+            throttle.allow(&feed(4_999), 1, begun + LINE_INTERVAL).is_some(),
             "a minute later there is room again"
         );
     }

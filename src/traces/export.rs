@@ -19,17 +19,17 @@ use crate::outbound;
 use crate::supervise::{Part, Parts, faults};
 
 /// Spans of one request.
-const BATCH: usize = 512;
+const SPANS_PER_REQUEST: usize = 512;
 
 /// How long the first span of a request waits for others.
-const GATHER: Duration = Duration::from_secs(1);
+const GATHER_TIME: Duration = Duration::from_secs(1);
 
 /// How long a request may take, connecting included.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often a batch is sent at most, and the pause before the second time; doubled with each that follows.
 const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause that a collector may ask for.
 const PAUSE_MOST: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ impl Export {
     ) -> Result<Export, String> {
         let client = outbound::client(|builder| {
             let builder = builder.user_agent(concat!("Tipcast/", env!("CARGO_PKG_VERSION")));
-            builder.timeout(TIMEOUT).connect_timeout(TIMEOUT)
+            builder.timeout(REQUEST_TIMEOUT).connect_timeout(REQUEST_TIMEOUT)
         });
         let client = client.map_err(|e| format!("no client for the collector of traces can be made: {e}"))?;
         let (stop, stopped) = watch::channel(false);
@@ -123,7 +123,7 @@ impl Sender {
         // What is left, without patience; the caller's is short.
         while let Ok(record) = self.waiting.try_recv() {
             self.batch.push(record);
-            if self.batch.len() == BATCH {
+            if self.batch.len() == SPANS_PER_REQUEST {
                 self.send().await;
             }
         }
@@ -135,8 +135,8 @@ impl Sender {
     /// Waits for the first span, and a little for others. False when it is to stop.
     async fn gather(&mut self) -> bool {
         let mut until = None;
-        while self.batch.len() < BATCH {
-            let room = BATCH - self.batch.len();
+        while self.batch.len() < SPANS_PER_REQUEST {
+            let room = SPANS_PER_REQUEST - self.batch.len();
             let more = self.waiting.recv_many(&mut self.batch, room);
             let more = async {
                 match until {
@@ -147,7 +147,7 @@ impl Sender {
             tokio::select! {
                 more = more => match more {
                     Some(0) => return false,
-                    Some(_) => until = until.or(Some(Instant::now() + GATHER)),
+                    Some(_) => until = until.or(Some(Instant::now() + GATHER_TIME)),
                     None => return true,
                 },
                 _ = self.stopped.wait_for(|stop| *stop) => return false,
@@ -174,7 +174,7 @@ impl Sender {
                 }
                 Taken::Later(why, asked) => (why, asked),
             };
-            let pause = asked.unwrap_or(PAUSE * (1 << (attempt - 1))).min(PAUSE_MOST);
+            let pause = asked.unwrap_or(RETRY_PAUSE * (1 << (attempt - 1))).min(PAUSE_MOST);
             tracing::debug!(attempt, "a collector of traces did not take spans: {why}");
             tokio::select! {
                 () = sleep(pause) => {}

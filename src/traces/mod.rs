@@ -24,10 +24,10 @@ pub use export::Export;
 use otlp::{Kind, Record};
 
 /// Spans that may wait for the collector: a few megabytes, and seconds of very many posts.
-const QUEUE: usize = 4_096;
+const MAX_QUEUED_SPANS: usize = 4_096;
 
 /// Other traces that a delivery names at most. A batch may hold a thousand gifts.
-const LINKS: usize = 32;
+const MAX_LINKS: usize = 32;
 
 /// The collector's address of `[log] otlp_url`: with `/v1/traces` where it has no path. The error says what is
 /// wrong without the URL, which may hold a password.
@@ -65,7 +65,7 @@ impl Tracer {
         metrics: &Arc<Metrics>,
         parts: &Arc<Parts>,
     ) -> Result<(Tracer, Export), String> {
-        let (queue, waiting) = mpsc::channel(QUEUE);
+        let (queue, waiting) = mpsc::channel(MAX_QUEUED_SPANS);
         let export = Export::start(to, waiting, metrics.clone(), parts.clone())?;
         let recorder = Recorder { queue, sample_percent, metrics: metrics.clone() };
         Ok((Tracer { on: Some(Arc::new(recorder)) }, export))
@@ -119,7 +119,7 @@ impl Tracer {
                 None => first = Some(it),
                 Some(first) if first.step.trace == it.step.trace => {}
                 Some(_)
-                    if others.len() + 1 < LINKS
+                    if others.len() + 1 < MAX_LINKS
                         && others.iter().all(|known| known.trace != it.step.trace) =>
                 {
                     others.push(it.step);
@@ -277,7 +277,7 @@ mod tests {
         let of = |n: u8| Some(Trace::from(TraceParent::root([n; 16], [n; 8])));
         tracer.delivery("deliver", (1..=200).map(of)).unwrap().end();
         let record = sent.try_recv().unwrap();
-        assert_eq!((record.parent, record.links.len()), (None, LINKS));
+        assert_eq!((record.parent, record.links.len()), (None, MAX_LINKS));
         assert!((1..=200).all(|n| record.trace.step.trace != [n; 16]));
         let mixed = [parsed(QUIET).map(Trace::from), of(3)];
         tracer.delivery("deliver", mixed.into_iter()).unwrap().end();

@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::trouble::StoreTrouble;
 use crate::domain::Millis;
-use crate::engine::{DueDone, DueFeed, EngineError, Store};
+use crate::engine::{DueDone, DueFeed, Store, StoreError};
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// Feeds whose turn is taken at once.
-const FEEDS: usize = 64;
+const FEEDS_PER_ROUND: usize = 64;
 
 /// How the loop works.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl ClockWatch {
 
 /// What the loop keeps between two steps.
 pub struct DueWork {
-    engine: Store,
+    store: Store,
     options: DueOptions,
     /// Turns to give back with the next step.
     over: Vec<DueDone>,
@@ -73,18 +73,18 @@ pub struct DueWork {
 
 impl DueWork {
     /// Nothing happens until it is stepped.
-    pub fn new(engine: Store, options: DueOptions) -> DueWork {
+    pub fn new(store: Store, options: DueOptions) -> DueWork {
         let trouble = StoreTrouble::new("what is due waits", "what is due is done again");
-        DueWork { engine, options, over: Vec::new(), trouble, fruitless: 0 }
+        DueWork { store, options, over: Vec::new(), trouble, fruitless: 0 }
     }
 
     /// Gives back the turns of the step before, takes the feeds whose time has come, and runs each once.
-    /// `now` is this node's clock, which counts only for engines without one of their own.
+    /// `now` is this node's clock, which counts only for stores without one of their own.
     ///
     /// An error is the store's; the turns that were taken end by themselves. A feed that fails alone is
     /// left to that as well, and holds up no other.
-    pub async fn step(&mut self, now: Millis) -> Result<Rest, EngineError> {
-        let turn = self.engine.claim_due(std::mem::take(&mut self.over), FEEDS, now).await?;
+    pub async fn step(&mut self, now: Millis) -> Result<Rest, StoreError> {
+        let turn = self.store.claim_due(std::mem::take(&mut self.over), FEEDS_PER_ROUND, now).await?;
         let longest = self.options.longest_sleep;
         // A millisecond more: waking just before the time would only cost another look.
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
@@ -93,10 +93,10 @@ impl DueWork {
             self.trouble.over();
             return Ok(rest);
         }
-        let (engine, at_once) = (&self.engine, self.engine.due_at_once());
+        let (store, at_once) = (&self.store, self.store.due_at_once());
         let run = async |DueFeed { feed, token, .. }: DueFeed| {
-            let run = engine.run_due(&feed, now).await?;
-            Ok::<_, EngineError>((run.handled.len(), DueDone { feed, token, next: run.next }))
+            let run = store.run_due(&feed, now).await?;
+            Ok::<_, StoreError>((run.handled.len(), DueDone { feed, token, next: run.next }))
         };
         let results: Vec<_> = stream::iter(turn.feeds).map(run).buffer_unordered(at_once).collect().await;
         let (mut failed, mut handled) = (None, 0);
@@ -129,8 +129,8 @@ impl DueWork {
     }
 
     /// Puts right what was made while the clock was ahead.
-    async fn rewind(&self) -> Result<(), EngineError> {
-        let entries = self.engine.rewind(Millis::now()).await?;
+    async fn rewind(&self) -> Result<(), StoreError> {
+        let entries = self.store.rewind(Millis::now()).await?;
         if entries > 0 {
             tracing::warn!(
                 entries,
@@ -144,13 +144,13 @@ impl DueWork {
     async fn give_back(&mut self, now: Millis) {
         if !self.over.is_empty() {
             // When it fails they end by themselves.
-            let _ = self.engine.claim_due(std::mem::take(&mut self.over), 0, now).await;
+            let _ = self.store.claim_due(std::mem::take(&mut self.over), 0, now).await;
         }
     }
 
     async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
-        let mut wakes = self.engine.due_wakes();
+        let mut wakes = self.store.due_wakes();
         let mut clock = ClockWatch::start();
         // What was made before the start may be of a time that is still to come.
         let mut is_rewound = false;
@@ -205,9 +205,9 @@ pub struct DueLoop {
 
 impl DueLoop {
     /// Starts it, as one of `parts`. When it panics, the turns that it had end by themselves.
-    pub fn start(engine: Store, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
+    pub fn start(store: Store, options: DueOptions, parts: &Arc<Parts>) -> DueLoop {
         let (stop, stopped) = watch::channel(false);
-        let run = move |beat| DueWork::new(engine.clone(), options).run(stopped.clone(), beat);
+        let run = move |beat| DueWork::new(store.clone(), options).run(stopped.clone(), beat);
         DueLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Due, run)) }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::supervise::Backoff;
 
 /// The first pause while the store does not answer.
@@ -43,7 +43,7 @@ impl StoreTrouble {
     }
 
     /// The store does not answer. Logged when it begins, and once in a while.
-    pub(super) fn met(&mut self, error: &EngineError) {
+    pub(super) fn met(&mut self, error: &StoreError) {
         if self.logged_at.is_none_or(|at| at.elapsed() >= REMIND_EVERY) {
             tracing::warn!("{}; trying again: {error}", self.waits);
             self.logged_at = Some(Instant::now());

@@ -14,11 +14,11 @@ use crate::engine::Store;
 use crate::supervise::{Beat, Part, Parts, faults};
 
 /// How often it is looked whether there is something to do.
-const LOOK: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_secs(4);
 
-/// After a step the store has this many times as long for all other calls, and at least [`LEAST`].
-const SHARE: u32 = 4;
-const LEAST: Duration = Duration::from_millis(5);
+/// After a step the store has this many times as long for all other calls, and at least [`MIN_PAUSE`].
+const STORE_SHARE: u32 = 4;
+const MIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// The loop, running.
 pub struct WalkLoop {
@@ -28,10 +28,10 @@ pub struct WalkLoop {
 
 impl WalkLoop {
     /// Starts it, as one of `parts`.
-    pub fn start(engine: Store, parts: &Arc<Parts>) -> WalkLoop {
+    pub fn start(store: Store, parts: &Arc<Parts>) -> WalkLoop {
         let (stop, stopped) = watch::channel(false);
         let node = uuid::Uuid::now_v7().simple().to_string();
-        let run = move |beat| walk(engine.clone(), node.clone(), stopped.clone(), beat);
+        let run = move |beat| walk(store.clone(), node.clone(), stopped.clone(), beat);
         WalkLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Walks, run)) }
     }
 
@@ -48,7 +48,7 @@ impl Drop for WalkLoop {
     }
 }
 
-async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
+async fn walk(store: Store, node: String, mut stop: watch::Receiver<bool>, beat: Beat) {
     let mut trouble =
         StoreTrouble::new("rows of blocked users stay", "rows of blocked users are taken back again");
     // Of the walk that this node is on.
@@ -57,7 +57,7 @@ async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat
         beat.works();
         faults::pass("walks").await;
         let began = Instant::now();
-        let rest = match engine.continue_walk(&node, Millis::now()).await {
+        let rest = match store.continue_walk(&node, Millis::now()).await {
             Ok(step) => {
                 trouble.over();
                 feeds += step.feeds;
@@ -67,13 +67,13 @@ async fn walk(engine: Store, node: String, mut stop: watch::Receiver<bool>, beat
                     (feeds, rows) = (0, 0);
                 }
                 match step.user {
-                    Some(_) => (began.elapsed() * SHARE).max(LEAST),
-                    None => LOOK,
+                    Some(_) => (began.elapsed() * STORE_SHARE).max(MIN_PAUSE),
+                    None => POLL_INTERVAL,
                 }
             }
             Err(error) => {
                 trouble.met(&error);
-                trouble.pause().max(LOOK)
+                trouble.pause().max(POLL_INTERVAL)
             }
         };
         beat.rests();

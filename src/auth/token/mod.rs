@@ -21,7 +21,7 @@ use super::crypto::{self, fits, install};
 use claims::{Claims, Head};
 
 /// Bytes of a token at most. It travels in headers and addresses, which proxies bound at 4 to 8 KiB.
-pub const LONGEST: usize = 3_500;
+pub const MAX_TOKEN_BYTES: usize = 3_500;
 
 /// The least bytes of a secret for HS256 (RFC 7518, 3.2).
 const SECRET_LEAST: usize = 32;
@@ -34,7 +34,7 @@ const FEEDS_MOST: usize = 256;
 pub enum BadToken {
     /// Tokens are not set up.
     NotConfigured,
-    /// Longer than [`LONGEST`].
+    /// Longer than [`MAX_TOKEN_BYTES`].
     TooLong,
     /// Not three parts of base64 with JSON in the first two, or a claim of a wrong type.
     Malformed,
@@ -210,7 +210,7 @@ impl Verifier {
         if !self.is_on() {
             return Err(BadToken::NotConfigured);
         }
-        if token.len() > LONGEST {
+        if token.len() > MAX_TOKEN_BYTES {
             return Err(BadToken::TooLong);
         }
         let mut parts = token.split('.');

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use crate::domain::hashing::sha256;
 
 /// With more names than this they are kept in the order of their hash. Below, a scan gives all of them in one step.
-const SMALL: usize = 512;
+const MAX_UNHASHED_NAMES: usize = 512;
 
 /// A map from names to values that can be scanned in steps.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl<V> Fields<V> {
                     return Some(std::mem::replace(known, value));
                 }
                 all.insert(name.into(), value);
-                if all.len() > SMALL {
+                if all.len() > MAX_UNHASHED_NAMES {
                     let all = std::mem::take(all).into_iter();
                     *self =
                         Fields::Large(all.map(|(name, value)| ((place_of(&name), name), value)).collect());

@@ -12,7 +12,7 @@ use crate::random;
 const APPLICATION_ID: i64 = 0x5469_7043;
 
 /// The form of the tables.
-const FORM: i64 = 117;
+const STORED_FORM: i64 = 117;
 
 /// The tables, as SQLite keeps their text. Nothing else may be in the file: a trigger could take away what was acknowledged.
 const TABLES: [&str; 6] = [
@@ -189,9 +189,9 @@ fn is_fresh(conn: &Connection, path: &Path) -> rusqlite::Result<Result<bool, Str
     let form: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(match (fresh, owner, form) {
         (true, ..) => Ok(true),
-        (false, APPLICATION_ID, FORM) => Ok(false),
+        (false, APPLICATION_ID, STORED_FORM) => Ok(false),
         (false, APPLICATION_ID, _) => Err(format!(
-            "{} has form {form}, and this tipcast knows form {FORM} alone: another version wrote it. Run that one, or name \
+            "{} has form {form}, and this tipcast knows form {STORED_FORM} alone: another version wrote it. Run that one, or name \
              another folder with --data-dir",
             path.display()
         )),
@@ -231,7 +231,7 @@ pub(super) fn prepare(conn: &Connection, path: &Path) -> rusqlite::Result<Result
             "BEGIN IMMEDIATE;
              {tables};
              PRAGMA application_id = {APPLICATION_ID};
-             PRAGMA user_version = {FORM};
+             PRAGMA user_version = {STORED_FORM};
              COMMIT;"
         ))?;
     }

@@ -11,11 +11,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::numbers::write_digits;
 
 /// How deep tables may be nested. Redis allows a thousand; nothing that is stored here has more than a few.
-const NESTING: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// An array with more places than this times its elements is refused, unless it has this many places at most: Redis'
 /// `encode_sparse_array`.
-const SPARSE: (usize, usize) = (2, 10);
+const SPARSE_ARRAY_LIMITS: (usize, usize) = (2, 10);
 
 /// Puts the library into the globals.
 pub(super) fn add_json(lua: &Lua) -> mlua::Result<()> {
@@ -109,7 +109,7 @@ fn push(out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
         Value::Integer(number) => push_number(out, *number as f64)?,
         Value::Number(number) => push_number(out, *number)?,
         Value::String(text) => push_text(out, &text.as_bytes()),
-        Value::Table(table) if depth < NESTING => match length_of(table)? {
+        Value::Table(table) if depth < MAX_DEPTH => match length_of(table)? {
             Some(length) => {
                 out.push(b'[');
                 for at in 1..=length {
@@ -160,7 +160,7 @@ fn length_of(table: &Table) -> mlua::Result<Option<usize>> {
         };
         (items, length) = (items + 1, length.max(at));
     }
-    if length > SPARSE.1 && length > items * SPARSE.0 {
+    if length > SPARSE_ARRAY_LIMITS.1 && length > items * SPARSE_ARRAY_LIMITS.0 {
         return refuse("excessively sparse array");
     }
     Ok((items > 0).then_some(length))

@@ -21,12 +21,12 @@ pub struct Keyspace {
     collections: HashMap<Name, StoredCollection, RandomState>,
     /// The names of collections with their places, in the order in which they are walked.
     walk: BTreeSet<(u64, Name)>,
-    /// Keys by the [`SPAN`] in which they may be collected. A key that was written again is in several.
+    /// Keys by the [`EXPIRY_BUCKET_MS`] in which they may be collected. A key that was written again is in several.
     expiring: BTreeMap<i64, Vec<Name>>,
 }
 
 /// Milliseconds in which keys expire that are collected together.
-const SPAN: i64 = 5_000;
+const EXPIRY_BUCKET_MS: i64 = 5_000;
 
 fn is_over(until: Option<i64>, now: i64) -> bool {
     until.is_some_and(|until| until <= now)
@@ -127,7 +127,7 @@ impl Keyspace {
     /// Makes [`Keyspace::collect_garbage`] look at the key after this time.
     fn note_expiry(&mut self, key: &Name, until: Option<i64>) {
         if let Some(until) = until {
-            self.expiring.entry(until.div_euclid(SPAN)).or_default().push(key.clone());
+            self.expiring.entry(until.div_euclid(EXPIRY_BUCKET_MS)).or_default().push(key.clone());
         }
     }
 
@@ -170,7 +170,7 @@ impl Keyspace {
         let (mut gone, mut looked) = (0, 0);
         while looked < most
             && let Some(mut span) = self.expiring.first_entry()
-            && *span.key() < now.div_euclid(SPAN)
+            && *span.key() < now.div_euclid(EXPIRY_BUCKET_MS)
         {
             let keys = span.get_mut();
             let some = keys.split_off(keys.len().saturating_sub(most - looked));

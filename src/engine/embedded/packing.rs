@@ -4,7 +4,7 @@
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 /// Tables in tables at most.
-const NESTING: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Puts the library into the globals.
 pub(super) fn add_library(lua: &Lua) -> mlua::Result<()> {
@@ -36,7 +36,7 @@ fn push_message(out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<
         Value::Number(number) => push_integer(out, *number),
         Value::String(text) => push_text(out, &text.as_bytes()),
         // Deeper tables are nil, as Redis has it.
-        Value::Table(table) if depth < NESTING => push_table(out, table, depth)?,
+        Value::Table(table) if depth < MAX_DEPTH => push_table(out, table, depth)?,
         _ => out.push(0xc0),
     }
     Ok(())
@@ -155,7 +155,7 @@ fn read_size(rest: &mut &[u8], bytes: usize) -> mlua::Result<u64> {
 }
 
 fn read_message(lua: &Lua, rest: &mut &[u8], depth: usize) -> mlua::Result<Value> {
-    if depth > NESTING {
+    if depth > MAX_DEPTH {
         return error("Too many levels in input.");
     }
     let kind = take(rest, 1)?[0];

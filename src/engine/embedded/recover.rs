@@ -17,7 +17,7 @@ use crate::engine::folder::{self, Folder};
 use crate::engine::protocol::owner::{Owner, Owners, feed_of, shown};
 
 /// Strings that expire in one row.
-const STRINGS: usize = 512;
+const STRINGS_PER_ROW: usize = 512;
 
 /// Whether a list that may have lost items at an end is all that its feed says it is: its key, how many items it has, and how to
 /// look up a string. What it refuses is left out.
@@ -187,7 +187,7 @@ fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(
             Some(_) => strings.push(effect),
             None => stretch.add(&effect),
         }
-        if strings.len() >= STRINGS {
+        if strings.len() >= STRINGS_PER_ROW {
             put(&mut strings).map_err(told)?;
         }
     }

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Error, ErrorCode, Row, params_from_iter};
 
 /// Places from which a table is read, at most.
-const PROBES: usize = 20_000;
+const MAX_PROBES: usize = 20_000;
 
 /// The place of a row in its table.
 pub(super) trait Place: Ord + Clone {
@@ -112,7 +112,7 @@ pub(super) fn salvage<P: Place>(
     };
     let (mut open, mut gaps, mut probes) = (VecDeque::from([(low, high)]), Vec::new(), 0);
     while let Some((low, high)) = open.pop_front() {
-        let Some(from) = P::between(&low, &high).filter(|_| probes < PROBES) else {
+        let Some(from) = P::between(&low, &high).filter(|_| probes < MAX_PROBES) else {
             gaps.push((low, high));
             continue;
         };

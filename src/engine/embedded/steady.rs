@@ -5,10 +5,10 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::domain::Millis;
 
 /// By how many milliseconds the clock on the wall and the steady one may differ before somebody should know.
-const APART: i64 = 60_000;
+const MAX_CLOCK_DIFFERENCE_MS: i64 = 60_000;
 
 /// The name of its row in `meta`.
-const ROW: &str = "steady";
+const STEADY_ROW: &str = "steady";
 
 /// A clock in milliseconds since 1970, as the wall said it when the data began. It goes on over restarts of the process. When the
 /// machine was started again, it goes on from where it last was, whatever the wall says: that one may have no chip that keeps the
@@ -27,7 +27,7 @@ impl Steady {
     /// The clock of the data in this file, or a new one.
     pub fn of(conn: &Connection) -> rusqlite::Result<Steady> {
         let kept = "SELECT value FROM meta WHERE name = ?1";
-        let kept: Option<String> = conn.query_row(kept, [ROW], |row| row.get(0)).optional()?;
+        let kept: Option<String> = conn.query_row(kept, [STEADY_ROW], |row| row.get(0)).optional()?;
         Ok(Steady::from_row(kept.as_deref().unwrap_or_default(), boot(), Millis::now().0))
     }
 
@@ -47,12 +47,14 @@ impl Steady {
     /// Notes where the clock is, in the transaction that is open.
     pub fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
         let row = format!("{} {} {} {}", self.boot, self.offset, self.wall_offset, self.now());
-        conn.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?.execute([ROW, &row]).map(drop)
+        conn.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?
+            .execute([STEADY_ROW, &row])
+            .map(drop)
     }
 
     /// By how many milliseconds the clock on the wall was set since the machine was started, where somebody should know.
     pub fn was_set_by(&self, wall: i64) -> Option<i64> {
-        Some(wall - since_boot() - self.wall_offset).filter(|set| set.abs() > APART)
+        Some(wall - since_boot() - self.wall_offset).filter(|set| set.abs() > MAX_CLOCK_DIFFERENCE_MS)
     }
 
     /// The time now.

@@ -15,7 +15,7 @@ use super::group::{Answer, Refusal};
 use super::host::{ScriptHost, ScriptText};
 use super::recover::would_save;
 use super::steady::Steady;
-use super::tables::{Opened, STRETCH, Tables};
+use super::tables::{CHECKPOINT_BYTES, Opened, Tables};
 use super::worker::Worker;
 use crate::engine::folder::{Folder, OpenFiles};
 use crate::engine::protocol::owner::Owners;
@@ -24,10 +24,10 @@ use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 
 /// Calls that may wait.
-const CALLS: usize = 8_192;
+const MAX_QUEUED_CALLS: usize = 8_192;
 
 /// Bytes of calls that may wait.
-const BYTES: usize = 256 << 20;
+const MAX_QUEUED_BYTES: usize = 256 << 20;
 
 /// How to open a store.
 pub struct EmbeddedOptions {
@@ -51,7 +51,15 @@ impl EmbeddedOptions {
     /// The defaults, for this folder.
     pub fn new(data_dir: PathBuf, owners: Owners, told: Told) -> EmbeddedOptions {
         let (metrics, parts) = Default::default();
-        EmbeddedOptions { data_dir, owners, told, stretch: STRETCH, max_bytes: u64::MAX, metrics, parts }
+        EmbeddedOptions {
+            data_dir,
+            owners,
+            told,
+            stretch: CHECKPOINT_BYTES,
+            max_bytes: u64::MAX,
+            metrics,
+            parts,
+        }
     }
 }
 
@@ -188,7 +196,7 @@ impl EmbeddedStore {
         let place = Place { waiting: self.waiting.clone(), bytes };
         let calls = self.waiting.calls.fetch_add(1, Ordering::Relaxed);
         let all = self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if calls >= CALLS || all.saturating_add(bytes) > BYTES {
+        if calls >= MAX_QUEUED_CALLS || all.saturating_add(bytes) > MAX_QUEUED_BYTES {
             // Its place is given back as it is dropped.
             return Err(Refusal::Overloaded("queue of the embedded store"));
         }

@@ -3,7 +3,7 @@
 //! | table | a row | goes when |
 //! |---|---|---|
 //! | `log` | what lasts of a commit ([`super::frame`]) | all of its stretch is in `elements` |
-//! | `soon`, `later` | strings of a commit that expire within [`SOON`], and after it | the last of them has expired |
+//! | `soon`, `later` | strings of a commit that expire within [`SOON_TABLE_SPAN_MS`], and after it | the last of them has expired |
 //! | `elements` | a field, an item, a member, a string that lasts | it is no longer there |
 //! | `meta` | what is about the file | – |
 //! | `damaged` | whose records could not be read once | an operator repaired it |
@@ -27,16 +27,16 @@ use super::steady::Steady;
 use crate::engine::protocol::owner::{Owner, Owners};
 
 /// Strings that expire within this many milliseconds go to `soon`, all others that expire to `later`.
-const SOON: i64 = 600_000;
+const SOON_TABLE_SPAN_MS: i64 = 600_000;
 
 /// Bytes of the log that are moved together, by default.
-pub(super) const STRETCH: usize = 32 << 20;
+pub(super) const CHECKPOINT_BYTES: usize = 32 << 20;
 
 /// Steps of a move in one commit, at least. As many more as the commit itself adds, so that moving keeps up.
-const STEPS: usize = 150;
+const MIN_CHECKPOINT_STEPS: usize = 150;
 
 /// Rows that a commit deletes of those that are done with, of each table.
-const DELETED: usize = 16;
+const MAX_ROWS_DELETED: usize = 16;
 
 /// The file, open.
 pub(super) struct Tables {
@@ -137,7 +137,7 @@ impl Tables {
             self.is_log_unsure = !file::begin_log(&self.conn, &NewLog::Restarted)?;
         }
         if self.steps.is_empty() {
-            self.steps = self.moving.take(STEPS + 2 * effects.len());
+            self.steps = self.moving.take(MIN_CHECKPOINT_STEPS + 2 * effects.len());
         }
         let notes_clock = now >= self.clock_noted.saturating_add(NOTE_CLOCK_EVERY);
         let wrote = self.write(&frames, asked, notes_clock, now);
@@ -199,7 +199,7 @@ impl Tables {
         for effect in effects.iter().rev() {
             match effect {
                 Effect::String { until: Some(until), .. } | Effect::Dropped { until, .. } => {
-                    if until - now <= SOON { &mut soon } else { &mut later }.push(effect);
+                    if until - now <= SOON_TABLE_SPAN_MS { &mut soon } else { &mut later }.push(effect);
                 }
                 Effect::String { key, .. } if !seen.insert(key) => {}
                 effect => lasting.push(effect),
@@ -270,7 +270,7 @@ impl Tables {
         if self.first <= self.moved {
             let delete =
                 "DELETE FROM log WHERE number IN (SELECT number FROM log WHERE number <= ?1 LIMIT ?2)";
-            if run(delete, &[&self.moved, &(DELETED as i64)])? < DELETED {
+            if run(delete, &[&self.moved, &(MAX_ROWS_DELETED as i64)])? < MAX_ROWS_DELETED {
                 self.first = self.moved + 1;
             }
         }
@@ -280,5 +280,5 @@ impl Tables {
 
 /// Rows that have expired, as many of them as one commit deletes.
 fn over(ends: &Ends, now: i64) -> impl Iterator<Item = &(i64, i64)> {
-    ends.range(..(now, i64::MIN)).take(DELETED)
+    ends.range(..(now, i64::MIN)).take(MAX_ROWS_DELETED)
 }

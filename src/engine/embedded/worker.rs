@@ -38,17 +38,17 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// For how long a row that was written says that rows can be written, while nothing else is: an idle process leaves the disk
 /// alone.
-const PROOF: Duration = Duration::from_secs(60);
+const WRITE_PROOF_TIME: Duration = Duration::from_secs(60);
 
 /// How often what has expired is taken out, and how many keys are looked at then: more than calls can bring, in steps that
 /// nobody notices.
-const TIDY: (Duration, usize) = (Duration::from_millis(100), 16_384);
+const EXPIRY_SWEEP: (Duration, usize) = (Duration::from_millis(100), 16_384);
 
 /// With less room than this the store is said to be full: most calls that take something in are smaller.
-const ROOM: i64 = 64 << 10;
+const FULL_BELOW_BYTES: i64 = 64 << 10;
 
 /// How long the thread waits for something to do before it looks around.
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(1);
 
 /// The store thread's state.
 pub(super) struct Worker {
@@ -140,7 +140,7 @@ impl Worker {
             if self.is_idle() {
                 beat.rests();
             }
-            let mut event = match events.recv_timeout(PAUSE) {
+            let mut event = match events.recv_timeout(MAX_IDLE_WAIT) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -178,11 +178,12 @@ impl Worker {
             // The caller has stopped waiting, so the call need not run.
             return;
         }
-        if matches!(call.work, Work::Row) && self.bytes + ROOM > self.most {
+        if matches!(call.work, Work::Row) && self.bytes + FULL_BELOW_BYTES > self.most {
             let _ = call.to.send(Err(self.full()));
             return;
         }
-        let is_proved = self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < PROOF);
+        let is_proved =
+            self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < WRITE_PROOF_TIME);
         if matches!(call.work, Work::Row) && is_proved && self.is_idle() {
             let _ = call.to.send(Ok(Reply::Status("OK")));
             return;
@@ -386,13 +387,13 @@ impl Worker {
             // Its end shows with the next commit.
             let _ = self.disk.send(ToDisk::Probe);
         }
-        if self.refused.is_none() && self.tidied.elapsed() >= TIDY.0 {
+        if self.refused.is_none() && self.tidied.elapsed() >= EXPIRY_SWEEP.0 {
             self.tidied = Instant::now();
             self.compare_clocks();
             let (now, mut changes) = (self.clock.now(), Changes::default());
             let mut freed = 0;
             let forgot = |key: &[u8], held: &StoredString| freed += weight::string(key, held);
-            self.host.with_space(|space| space.collect_garbage(now, TIDY.1, &mut changes, forgot));
+            self.host.with_space(|space| space.collect_garbage(now, EXPIRY_SWEEP.1, &mut changes, forgot));
             self.bytes += weight::growth(&changes.effects, &changes.undo) - freed;
             self.metrics.store_bytes.set(self.bytes);
             self.group.add(changes);

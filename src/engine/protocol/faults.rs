@@ -3,10 +3,10 @@
 
 use redis::RedisError;
 
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::engine::protocol::address::Endpoint;
 
-/// Why nothing goes once the engine is closed.
+/// Why nothing goes once the store is closed.
 pub const CLOSED: &str = "the engine is closed; the gateway is stopping";
 
 /// A call that failed.
@@ -76,14 +76,14 @@ impl Fault {
     }
 }
 
-impl From<Fault> for EngineError {
+impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault.kind {
-            FaultKind::Data => EngineError::FeedDamaged(fault.why),
-            FaultKind::Overloaded(what) => EngineError::Overloaded(what),
-            FaultKind::Full => EngineError::StoreFull(fault.why),
-            FaultKind::NotReplicated => EngineError::NotReplicated(fault.why),
-            _ => EngineError::Unavailable(fault.why),
+            FaultKind::Data => StoreError::FeedDamaged(fault.why),
+            FaultKind::Overloaded(what) => StoreError::Overloaded(what),
+            FaultKind::Full => StoreError::StoreFull(fault.why),
+            FaultKind::NotReplicated => StoreError::NotReplicated(fault.why),
+            _ => StoreError::Unavailable(fault.why),
         }
     }
 }

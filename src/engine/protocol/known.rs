@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::domain::{Change, FeedId, Millis, Position, Tag};
 
 /// Feeds remembered, roughly; the ones not used lately go first.
-const FEEDS: usize = 65_536;
+const MAX_FEEDS: usize = 65_536;
 
 /// A position and the mark of the change that led there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Generations {
     }
 
     fn put(&mut self, feed: &FeedId, mark: Mark) {
-        if self.young.len() >= FEEDS / 2 && !self.young.contains_key(feed) {
+        if self.young.len() >= MAX_FEEDS / 2 && !self.young.contains_key(feed) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(feed.clone(), mark);

@@ -1,4 +1,4 @@
-//! How the engine is opened.
+//! How the store is opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::engine::{ReportLimits, SCHEDULED_MAX};
 use crate::metrics::Metrics;
 use crate::supervise::Parts;
 
-/// How to open the engine.
+/// How to open the store.
 #[derive(Clone)]
 pub struct StoreOptions {
     /// `redis://[user:password@]host[:port][/database]`, `redis+cluster://host:port,host:port` or

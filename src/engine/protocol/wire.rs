@@ -11,7 +11,7 @@ use crate::domain::{
     Answer, Change, Controls, DropView, Epoch, Fingerprint, Gift, GiftId, Millis, Outcome, PolicyPatch,
     Position, Row, Show, Value, row,
 };
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::engine::protocol::records::{
     self, Announced, FeedMeta, GiftReceipt, Message, entry_members, gift_body,
 };
@@ -29,7 +29,7 @@ impl From<Corrupt> for Fault {
     }
 }
 
-impl From<Corrupt> for EngineError {
+impl From<Corrupt> for StoreError {
     fn from(garbled: Corrupt) -> Self {
         Fault::from(garbled).into()
     }

@@ -19,7 +19,7 @@ use crate::engine::protocol::faults::{Fault, explain, failed, replica, silent};
 use crate::engine::protocol::options::StoreOptions;
 
 /// The oldest server with what the scripts need.
-const OLDEST: (u32, u32) = (7, 0);
+const OLDEST_SERVER: (u32, u32) = (7, 0);
 
 /// How to reach the servers.
 #[derive(Clone)]
@@ -293,7 +293,7 @@ impl Dial {
     /// Why a server that says this of itself will never do.
     fn unfit(&self, to: &Endpoint, info: &redis::InfoDict) -> Option<String> {
         if let Some(version) = info.get::<String>("redis_version").filter(|v| is_too_old(v)) {
-            let (major, minor) = OLDEST;
+            let (major, minor) = OLDEST_SERVER;
             return Some(format!(
                 "Redis at {to} is version {version}; Tipcast needs {major}.{minor} or newer (or Valkey)"
             ));
@@ -333,7 +333,7 @@ pub fn is_replica(role: &Value) -> bool {
 fn is_too_old(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
-        (Some(major), minor) => (major, minor.unwrap_or(0)) < OLDEST,
+        (Some(major), minor) => (major, minor.unwrap_or(0)) < OLDEST_SERVER,
         _ => false,
     }
 }

@@ -16,13 +16,13 @@ use crate::engine::protocol::faults::{Fault, explain, silent};
 use crate::engine::protocol::slots::SLOTS;
 
 /// How long others may take once one has answered.
-const OTHERS: Duration = Duration::from_millis(300);
+const OTHER_NODES_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Nodes of a cluster that are asked at once: one may have a view that is old.
-const ASKED: usize = 3;
+const NODES_ASKED_AT_ONCE: usize = 3;
 
 /// Asks who has which slots. `known` are nodes that were primaries lately, those that answer first.
 pub async fn discover(dial: &Dial, known: &[(Endpoint, bool)]) -> Result<Vec<Primary>, Refusal> {
@@ -35,7 +35,7 @@ pub async fn discover(dial: &Dial, known: &[(Endpoint, bool)]) -> Result<Vec<Pri
         }
         Kind::Cluster(seeds) => {
             let up = known.iter().filter(|(_, up)| *up).map(|(endpoint, _)| endpoint.clone());
-            let nearby: Vec<_> = up.take(ASKED).collect();
+            let nearby: Vec<_> = up.take(NODES_ASKED_AT_ONCE).collect();
             if !nearby.is_empty()
                 && let Ok(found) = newest_view(dial, &nearby).await
             {
@@ -49,11 +49,11 @@ pub async fn discover(dial: &Dial, known: &[(Endpoint, bool)]) -> Result<Vec<Pri
 /// Asks several, each in its own time; once one has answered the others get a moment more.
 async fn gather<T>(asks: impl Iterator<Item = impl Future<Output = T>>, good: impl Fn(&T) -> bool) -> Vec<T> {
     let mut asks: FuturesUnordered<_> = asks.collect();
-    let mut until = Instant::now() + 2 * PATIENCE;
+    let mut until = Instant::now() + 2 * NODE_TIMEOUT;
     let mut answers = Vec::new();
     while let Ok(Some(answer)) = timeout_at(until, asks.next()).await {
         if good(&answer) {
-            until = until.min(Instant::now() + OTHERS);
+            until = until.min(Instant::now() + OTHER_NODES_TIMEOUT);
         }
         answers.push(answer);
     }
@@ -71,7 +71,7 @@ async fn ask(
         connection.req_packed_commands(pipe, 0, pipe.cmd_iter().count()).await
     };
     tokio::select! {
-        answer = tokio::time::timeout(PATIENCE, exchange) => match answer {
+        answer = tokio::time::timeout(NODE_TIMEOUT, exchange) => match answer {
             Ok(Ok(values)) => Ok(values.into_iter().map(Value::extract_error).collect()),
             Ok(Err(e)) => Err(cause.explain(to, explain(to, &e))),
             Err(_) => Err(Fault::leave(silent(to))),

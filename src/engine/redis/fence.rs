@@ -29,13 +29,13 @@ use crate::engine::protocol::slots::tag_of_slot;
 use crate::supervise::{Part, Parts};
 
 /// Calls that may wait for one round; one more is refused.
-const WAITING: usize = 4096;
+const MAX_QUEUED_CALLS: usize = 4096;
 
 /// How long a server may take beyond the time in which replicas have to answer.
-const GRACE: Duration = Duration::from_secs(1);
+const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 /// How often an idle fence makes a round, so that its connection is known to stand.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How many replicas must have a write, and within which time.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Fence {
         prefix: &str,
         parts: Arc<Parts>,
     ) -> Fence {
-        let (waiting, waiters) = mpsc::channel(WAITING);
+        let (waiting, waiters) = mpsc::channel(MAX_QUEUED_CALLS);
         let life = Arc::new(AtomicU64::new(0));
         let keeper =
             Keeper { to, rule, dial, layout, prefix: prefix.to_owned(), life: life.clone(), waiters };
@@ -102,7 +102,7 @@ impl Fence {
         if self.waiting.try_send(Waiting { life, server, answer }).is_err() {
             return Err(failed("too many writes wait for replicas"));
         }
-        match timeout(2 * (self.rule.within + GRACE), answered).await {
+        match timeout(2 * (self.rule.within + ANSWER_GRACE), answered).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(why))) => Err(failed(&why)),
             _ => Err(failed("the replicas were not heard in time")),
@@ -174,7 +174,7 @@ impl Keeper {
         self.life.store(life, Ordering::Release);
         let mut batch = Vec::new();
         loop {
-            match timeout(IDLE, self.waiters.recv()).await {
+            match timeout(IDLE_INTERVAL, self.waiters.recv()).await {
                 Ok(Some(first)) => batch.push(first),
                 Ok(None) => return "the engine is closed".into(),
                 Err(_) => {}
@@ -229,7 +229,7 @@ async fn server_of(
 ) -> Result<ServerId, String> {
     let mut info = redis::cmd("INFO");
     info.arg("server");
-    let told = timeout(rule.within + GRACE, connection.req_packed_command(&info)).await;
+    let told = timeout(rule.within + ANSWER_GRACE, connection.req_packed_command(&info)).await;
     let told =
         told.map_err(|_| silent(to))?.and_then(Value::extract_error).map_err(|e| explain(to, &e).why)?;
     redis::from_redis_value(told).map(|info| ServerId::of(&info)).map_err(|e| e.to_string())
@@ -242,7 +242,7 @@ async fn round(
     pipe: &Pipeline,
     rule: FenceRule,
 ) -> Result<(usize, String), String> {
-    let answers = timeout(rule.within + GRACE, connection.req_packed_commands(pipe, 0, 3)).await;
+    let answers = timeout(rule.within + ANSWER_GRACE, connection.req_packed_commands(pipe, 0, 3)).await;
     let answers = answers.map_err(|_| silent(to))?.map_err(|e| explain(to, &e).why)?;
     let mut values = Vec::with_capacity(3);
     for answer in answers {

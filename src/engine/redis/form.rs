@@ -11,19 +11,19 @@ use super::layout::Layout;
 use super::purpose::Purpose;
 use super::scan::{Scanned, all_under, scan_command};
 use super::shard::Shard;
-use super::subscriber::PATIENCE;
+use super::subscriber::CONFIRM_TIMEOUT;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
-const FORM: &str = "18";
+const STORED_FORM: &str = "18";
 
 /// The mark of servers into which feeds are being moved (`tipcast store move`): no gateway begins on a half of them.
 const MOVING: &str = "moving";
 
 /// How long the search for keys may take where there is no mark. After that the server counts as new: other programs own its keys.
-const LOOK: Duration = Duration::from_secs(10);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How the key of a fence ends: what one connection knows replicas by, and set before anything is judged.
 pub const FENCE: &str = ":fence";
@@ -32,7 +32,7 @@ pub const FENCE: &str = ":fence";
 pub const FORM_KEY: &str = ":form";
 
 /// Keys that one step of that looks at.
-const STEP: u32 = 1_000;
+const KEYS_PER_SCAN: u32 = 1_000;
 
 /// What is known of the servers' form.
 pub(super) enum Judged {
@@ -64,7 +64,7 @@ impl Marks<'_> {
         if let Some(judged) = self.read().await? {
             return Ok(judged);
         }
-        let until = Instant::now() + LOOK;
+        let until = Instant::now() + SCAN_TIMEOUT;
         for shard in self.shards {
             let Ok(Some(key)) = self.first_key(shard, Some(until), &[FENCE]).await else { continue };
             // A gateway that started at the same time sets its mark before it writes anything else.
@@ -112,7 +112,7 @@ impl Marks<'_> {
 
     /// What was moved in is whole: gateways may begin.
     pub(super) async fn end_move(&self) -> Result<(), Fault> {
-        self.set(FORM).await
+        self.set(STORED_FORM).await
     }
 
     /// Sets the marks of all shards, whatever they are.
@@ -143,14 +143,14 @@ impl Marks<'_> {
         word: u64,
     ) -> Result<(ServerId, i64), Fault> {
         let mut call = Call::of(&scripts::PROBE);
-        call.key("form", self.mark_of(shard)?).arg("form", FORM);
+        call.key("form", self.mark_of(shard)?).arg("form", STORED_FORM);
         call.arg("probe_channel", channel).arg("mark", word);
-        let within = self.call_timeout.min(PATIENCE);
+        let within = self.call_timeout.min(CONFIRM_TIMEOUT);
         let (said, server) = shard.connection().run(Work::Script(&call), false, within).await?;
         let said: (String, i64) = redis::from_redis_value(said)
             .map_err(|_| Fault::stay("Redis answered a probe with something else"))?;
         match said {
-            (form, _) if !form.is_empty() && form != FORM => {
+            (form, _) if !form.is_empty() && form != STORED_FORM => {
                 Err(Fault::stay(self.refusal(&format!("its form is {form}"))))
             }
             (_, heard) => Ok((server, heard)),
@@ -160,8 +160,8 @@ impl Marks<'_> {
     /// Sets a shard's mark where there is none.
     async fn mark(&self, shard: &Shard) -> Result<(), Fault> {
         let mut set = redis::cmd("SET");
-        set.arg(self.mark_of(shard)?).arg(FORM).arg("NX");
-        let within = self.call_timeout.min(PATIENCE);
+        set.arg(self.mark_of(shard)?).arg(STORED_FORM).arg("NX");
+        let within = self.call_timeout.min(CONFIRM_TIMEOUT);
         shard.connection().run(Work::Command(&set), false, within).await.map(drop)
     }
 
@@ -185,7 +185,7 @@ impl Marks<'_> {
                 );
                 return Ok(Some(Judged::Foreign(why)));
             }
-            if form != FORM {
+            if form != STORED_FORM {
                 return Ok(Some(Judged::Foreign(self.refusal(&format!("its form is {form}")))));
             }
             judged = Some(Judged::Good);
@@ -203,7 +203,7 @@ impl Marks<'_> {
         let pattern = all_under(self.prefix);
         let mut cursor = 0;
         while until.is_none_or(|until| Instant::now() < until) {
-            let scan = scan_command(cursor, &pattern, STEP);
+            let scan = scan_command(cursor, &pattern, KEYS_PER_SCAN);
             let (said, server) =
                 shard.connection().run(Work::Command(&scan), false, self.call_timeout).await?;
             let scanned = Scanned::read(said, server.word());
@@ -232,7 +232,7 @@ impl Marks<'_> {
 
     fn refusal(&self, found: &str) -> String {
         format!(
-            "this Redis holds feeds of another version of Tipcast under {:?} ({found}; this version writes form {FORM}): start \
+            "this Redis holds feeds of another version of Tipcast under {:?} ({found}; this version writes form {STORED_FORM}): start \
              the version that wrote them, or give this one an empty database, or another [redis] prefix",
             self.prefix
         )

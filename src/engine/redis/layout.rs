@@ -7,7 +7,7 @@ use crate::engine::protocol::address::Endpoint;
 use crate::engine::protocol::slots::SLOTS;
 
 /// No server.
-const NOBODY: u16 = u16::MAX;
+const NO_SERVER: u16 = u16::MAX;
 
 /// A primary and what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Layout {
 
 impl Layout {
     pub fn of(primaries: Vec<Primary>) -> Layout {
-        let mut slots = vec![NOBODY; usize::from(SLOTS)];
+        let mut slots = vec![NO_SERVER; usize::from(SLOTS)];
         for (at, primary) in primaries.iter().enumerate() {
             for range in &primary.slots {
                 slots[usize::from(*range.start())..=usize::from(*range.end())].fill(at as u16);
@@ -51,7 +51,7 @@ impl Layout {
 
     /// The place of the primary that has a slot.
     pub fn place(&self, slot: u16) -> Option<usize> {
-        self.slots.get(usize::from(slot)).filter(|at| **at != NOBODY).map(|at| usize::from(*at))
+        self.slots.get(usize::from(slot)).filter(|at| **at != NO_SERVER).map(|at| usize::from(*at))
     }
 
     /// The home of the server there: the slot of it in which what is about all of its feeds is kept. `None` for a server
@@ -77,7 +77,7 @@ impl Layout {
 
     /// Slots without a primary.
     pub fn uncovered(&self) -> usize {
-        self.slots.iter().filter(|at| **at == NOBODY).count()
+        self.slots.iter().filter(|at| **at == NO_SERVER).count()
     }
 }
 

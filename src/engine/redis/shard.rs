@@ -14,7 +14,7 @@ use crate::engine::protocol::address::Endpoint;
 use crate::engine::protocol::topics::Topics;
 
 /// Calls about feeds of one shard that may be under way; one more is refused.
-pub const CALLS: usize = 4096;
+pub const MAX_SHARD_CALLS: usize = 4096;
 
 /// Connections for commands. More than one, so that a large reply does not hold up everything.
 const CONNECTIONS: usize = 2;
@@ -73,7 +73,7 @@ impl Shard {
             metrics: config.connection.metrics.clone(),
             parts: config.connection.parts.clone(),
         });
-        let (turn, calls) = (AtomicUsize::new(0), Arc::new(Semaphore::new(CALLS)));
+        let (turn, calls) = (AtomicUsize::new(0), Arc::new(Semaphore::new(MAX_SHARD_CALLS)));
         Shard { endpoint, connections, turn, calls, fence, subscriber }
     }
 

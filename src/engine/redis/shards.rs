@@ -1,4 +1,4 @@
-//! What the engine asks of the place where its scripts run, whatever is behind it: one Redis, sentinels, a cluster.
+//! What the store asks of the place where its scripts run, whatever is behind it: one Redis, sentinels, a cluster.
 //! Nothing above this file knows of servers, slots' owners or connections.
 
 use std::collections::hash_map::DefaultHasher;
@@ -13,7 +13,7 @@ use super::connection::Work;
 use super::scan::{Scanned, scan_command};
 use super::shard::Shard;
 use super::topology::{Map, Topology};
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::Call;
 use crate::engine::protocol::slots::slot_of_key;
@@ -27,8 +27,8 @@ impl Topology {
 
     /// Room for one more call about keys of this slot. Each shard has bounds of its own, so that one that is slow takes
     /// no other's.
-    pub fn permit(&self, slot: u16) -> Result<OwnedSemaphorePermit, EngineError> {
-        self.owner(slot)?.place().ok_or(EngineError::Overloaded("queue of calls to Redis"))
+    pub fn permit(&self, slot: u16) -> Result<OwnedSemaphorePermit, StoreError> {
+        self.owner(slot)?.place().ok_or(StoreError::Overloaded("queue of calls to Redis"))
     }
 
     /// The slot in which what is about all feeds of a shard is kept, of the shard that has `slot`.

@@ -33,19 +33,19 @@ use crate::supervise::{Part, Parts};
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// How many heartbeats make one while no feed is listened to. What is missed then are wake-ups, which are hints.
-const QUIET: u32 = 10;
+const IDLE_HEARTBEATS: u32 = 10;
 
 /// How long a sign of life, a confirmation or a probe may take.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Channels in one command where their slots do not matter.
-const CHUNK: usize = 256;
+const CHANNELS_PER_COMMAND: usize = 256;
 
 /// Channels that are asked for before the first of them are confirmed.
-const ASKED: usize = 4096;
+const MAX_UNCONFIRMED_CHANNELS: usize = 4096;
 
 /// How often channels are asked for again that a server refused.
-const AGAIN: Duration = Duration::from_millis(250);
+const RESUBSCRIBE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Another number for each connection of this process, to any server.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
@@ -108,7 +108,10 @@ impl Subscriber {
     /// The channel of probes, once the first attempt to connect has ended.
     async fn probe_channel(&self) -> Result<String, Fault> {
         let mut state = self.state.clone();
-        match timeout(PATIENCE, state.wait_for(Option::is_some)).await.map(|it| it.map(|it| it.clone())) {
+        match timeout(CONFIRM_TIMEOUT, state.wait_for(Option::is_some))
+            .await
+            .map(|it| it.map(|it| it.clone()))
+        {
             Ok(Ok(Some(Ok(channel)))) => Ok(channel),
             Ok(Ok(Some(Err(why)))) => Err(Fault::stay(&*why)),
             _ => Err(Fault::stay("the subscribing connection to Redis is not there yet")),
@@ -130,7 +133,7 @@ impl Subscriber {
             if heard == 0 {
                 return Err(Fault::stay("the subscribing connection to Redis is not there yet, or broken"));
             }
-            match timeout(PATIENCE.saturating_sub(sent.elapsed()), back).await {
+            match timeout(CONFIRM_TIMEOUT.saturating_sub(sent.elapsed()), back).await {
                 Ok(Ok(())) => Ok(server),
                 _ => Err(Fault::stay("a probe published to Redis did not come back; see its pub/sub")),
             }
@@ -192,7 +195,7 @@ impl Standing {
             self.asked.push_back((self.pings, channels));
         }
         self.pinged = self.pinged.or_else(|| Some(Instant::now()));
-        match timeout(PATIENCE, self.write.write_all(&bytes)).await {
+        match timeout(CONFIRM_TIMEOUT, self.write.write_all(&bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(e)) => Err(e.to_string()),
             Err(_) => Err("the server takes no commands".into()),
@@ -253,7 +256,7 @@ impl Keeper {
                     None => Err(Fault::leave(format!("Redis at {to} closed the connection"))),
                 }
             };
-            timeout(PATIENCE, exchange).await.map_err(|_| Fault::leave(silent(to)))??;
+            timeout(CONFIRM_TIMEOUT, exchange).await.map_err(|_| Fault::leave(silent(to)))??;
         }
         let tag = if self.with.by_slot { tag_of_slot(home) } else { "probe".into() };
         let probe_channel = format!("{}{{{tag}}}:{:x}", self.with.prefix, self.with.process);
@@ -279,7 +282,7 @@ impl Keeper {
     async fn hold(&mut self, standing: &mut Standing, frames: &mut Frames) -> String {
         let (mut beats, mut quiet) = (interval(HEARTBEAT), 0);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut again = interval(AGAIN);
+        let mut again = interval(RESUBSCRIBE_INTERVAL);
         again.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut probes = FuturesUnordered::new();
         let to = self.with.endpoint.clone();
@@ -318,13 +321,13 @@ impl Keeper {
                 }
                 Some(taken) = probes.next() => standing.probe_was_taken(taken),
                 _ = beats.tick() => {
-                    if standing.pinged.is_some_and(|pinged| pinged.elapsed() > PATIENCE - HEARTBEAT / 2) {
+                    if standing.pinged.is_some_and(|pinged| pinged.elapsed() > CONFIRM_TIMEOUT - HEARTBEAT / 2) {
                         return silent(&to);
                     }
-                    if standing.unheard.is_some_and(|sent| sent.elapsed() > PATIENCE) {
+                    if standing.unheard.is_some_and(|sent| sent.elapsed() > CONFIRM_TIMEOUT) {
                         return format!("Redis at {to} no longer sends what is published; perhaps it was replaced");
                     }
-                    quiet = if self.with.topics.is_watched() { 0 } else { (quiet + 1) % QUIET };
+                    quiet = if self.with.topics.is_watched() { 0 } else { (quiet + 1) % IDLE_HEARTBEATS };
                     if quiet > 0 {
                         continue;
                     }
@@ -341,7 +344,8 @@ impl Keeper {
     async fn ask(&self, standing: &mut Standing) -> Result<(), String> {
         let layout = self.with.layout.borrow().clone();
         let to = &self.with.endpoint;
-        let wanted = self.with.topics.take(standing.id, |slot| layout.is_owner(to, slot), ASKED);
+        let wanted =
+            self.with.topics.take(standing.id, |slot| layout.is_owner(to, slot), MAX_UNCONFIRMED_CHANNELS);
         if wanted.is_empty() {
             return Ok(());
         }
@@ -365,7 +369,7 @@ impl Keeper {
         channels: Vec<(u16, String)>,
     ) -> Vec<(&'static str, Vec<String>)> {
         let same = |a: &(u16, String), b: &(u16, String)| !self.with.by_slot || a.0 == b.0;
-        let chunks = channels.chunk_by(same).flat_map(|group| group.chunks(CHUNK));
+        let chunks = channels.chunk_by(same).flat_map(|group| group.chunks(CHANNELS_PER_COMMAND));
         chunks.map(|chunk| (name, chunk.iter().map(|(_, channel)| channel.clone()).collect())).collect()
     }
 
@@ -456,5 +460,5 @@ async fn send_probe(connection: Arc<Connection>, channel: String) -> Option<Inst
     let sent = Instant::now();
     let mut publish = redis::cmd("SPUBLISH");
     publish.arg(channel).arg(0);
-    connection.run(Work::Command(&publish), false, PATIENCE).await.ok().map(|_| sent)
+    connection.run(Work::Command(&publish), false, CONFIRM_TIMEOUT).await.ok().map(|_| sent)
 }

@@ -28,7 +28,7 @@ use crate::supervise::Part;
 use crate::supervise::jitter;
 
 /// How often the map is made anew though nothing seems to have changed.
-const REFRESH: Duration = Duration::from_secs(10);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The same for sentinels: a primary that was replaced goes on taking writes until it, or this process, learns of it.
 const REFRESH_SENTINEL: Duration = Duration::from_secs(2);
@@ -37,13 +37,13 @@ const REFRESH_SENTINEL: Duration = Duration::from_secs(2);
 const REFRESH_DOWN: Duration = Duration::from_millis(400);
 
 /// Refreshes are at least so far apart.
-const SPACING: Duration = Duration::from_millis(50);
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Redirections that one call follows before it pauses.
-const HOPS: usize = 4;
+const MAX_REDIRECTS: usize = 4;
 
 /// Pauses before a call is made again that the server did not run.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// The shards at one moment.
 pub(super) struct Map {
@@ -208,7 +208,7 @@ impl Topology {
     pub(super) async fn run(&self, slot: u16, work: Work<'_>, within: Duration) -> Result<Value, Fault> {
         let until = Instant::now() + within;
         let mut redirected: Option<(Arc<Shard>, bool)> = None;
-        let (mut hops, mut pause) = (0, PAUSES.0);
+        let (mut hops, mut pause) = (0, RETRY_PAUSES.0);
         loop {
             let (shard, asking) = match redirected.take() {
                 Some(there) => there,
@@ -236,9 +236,9 @@ impl Topology {
                 _ => return Err(fault),
             }
             hops += 1;
-            if redirected.is_none() || hops > HOPS {
+            if redirected.is_none() || hops > MAX_REDIRECTS {
                 let pausing = jitter(pause);
-                pause = (pause * 2).min(PAUSES.1);
+                pause = (pause * 2).min(RETRY_PAUSES.1);
                 if Instant::now() + pausing >= until {
                     return Err(fault);
                 }
@@ -365,7 +365,7 @@ impl Topology {
         }
         match self.dial().target.kind {
             Kind::Sentinel(..) => jitter(REFRESH_SENTINEL),
-            _ => jitter(REFRESH),
+            _ => jitter(REFRESH_INTERVAL),
         }
     }
 }
@@ -379,7 +379,7 @@ async fn keep(topology: std::sync::Weak<Topology>) {
         };
         tokio::select! {
             () = sleep(pause) => {}
-            () = refresh.notified() => sleep(SPACING).await,
+            () = refresh.notified() => sleep(MIN_REFRESH_INTERVAL).await,
         }
         let Some(topology) = topology.upgrade() else { return };
         let why = match topology.look().await {

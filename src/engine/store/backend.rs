@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::domain::Millis;
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
 use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
 use crate::engine::protocol::scripts::{Call, Use};
@@ -23,7 +23,7 @@ use crate::engine::redis::topology::Topology;
 pub(super) const CONNECTION: u64 = 1;
 
 /// How long the store in this process may take to finish what was accepted.
-const CLOSE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Channels that may be there before it is looked whether somebody still listens to each.
 const CHANNELS: usize = 1_024;
@@ -104,7 +104,7 @@ impl Backend {
     }
 
     /// Room for one more call about keys of this slot, where each shard has a bound of its own.
-    pub fn permit(&self, slot: u16) -> Result<Option<OwnedSemaphorePermit>, EngineError> {
+    pub fn permit(&self, slot: u16) -> Result<Option<OwnedSemaphorePermit>, StoreError> {
         match self {
             Backend::Redis(net) => net.permit(slot).map(Some),
             Backend::Embedded(_) => Ok(None),
@@ -217,7 +217,7 @@ impl Backend {
             Backend::Redis(net) => net.close(),
             Backend::Embedded(local) => {
                 // A disk that hangs does not delay the end: what was answered is on it.
-                if timeout(CLOSE, local.store.close()).await.is_err() {
+                if timeout(CLOSE_TIMEOUT, local.store.close()).await.is_err() {
                     tracing::warn!(
                         "the disk of the data folder does not answer; what nobody was answered is left behind"
                     );
@@ -229,7 +229,7 @@ impl Backend {
 
 impl Embedded {
     async fn probe(&self) -> Result<(), Fault> {
-        read(self.store.prove(PROBE).await).map(drop)
+        read(self.store.prove(PROBE_TIMEOUT).await).map(drop)
     }
 }
 
@@ -237,7 +237,7 @@ impl Embedded {
 const READS_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a row may take that is written as a sign that writing goes.
-const PROBE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The shards at one moment, by number.
 pub(super) enum Shards {

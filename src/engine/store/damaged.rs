@@ -8,7 +8,7 @@ use crate::engine::protocol::faults::Fault;
 use crate::metrics::Metrics;
 
 /// Feeds that are remembered; more are not counted, so that a store full of them costs no more.
-const MOST: usize = 10_000;
+const MAX_FEEDS: usize = 10_000;
 
 /// Feeds that are known to be damaged.
 pub(super) struct Damaged {
@@ -27,7 +27,7 @@ impl Damaged {
             return;
         }
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        if feeds.len() < MOST && feeds.insert(feed.clone()) {
+        if feeds.len() < MAX_FEEDS && feeds.insert(feed.clone()) {
             tracing::error!(
                 %feed, why = fault.why,
                 "what is stored of this feed is damaged; it answers 503 until its keys are restored or removed, all \

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::domain::{FeedId, Position};
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::store::parts::StoreParts;
-use crate::engine::{EngineError, Shards, StoreResult, Wakes};
+use crate::engine::{Shards, StoreError, StoreResult, Wakes};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Failure, Operation};
 
@@ -34,14 +34,14 @@ impl From<Arc<StoreParts>> for Store {
 
 impl Store {
     /// Connects to Redis. A Redis that is down, or that refuses for now, is tried again in the background;
-    /// a bad URL and a server that will never do are [`EngineError::Open`].
-    pub async fn redis(options: StoreOptions) -> Result<Store, EngineError> {
+    /// a bad URL and a server that will never do are [`StoreError::Open`].
+    pub async fn redis(options: StoreOptions) -> Result<Store, StoreError> {
         StoreParts::connect(options).await.map(Store::from)
     }
 
     /// Opens the store of this folder in the process, which runs the same scripts as a Redis. The members of `options` about
     /// servers and connections are not used.
-    pub async fn embedded(options: StoreOptions, data_dir: PathBuf) -> Result<Store, EngineError> {
+    pub async fn embedded(options: StoreOptions, data_dir: PathBuf) -> Result<Store, StoreError> {
         StoreParts::open_embedded(options, data_dir).await.map(Store::from)
     }
 
@@ -63,9 +63,9 @@ impl Store {
         operation: Operation,
         feed: Option<&FeedId>,
         call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, EngineError>
+    ) -> Result<T, StoreError>
     where
-        EngineError: From<E>,
+        StoreError: From<E>,
     {
         let metrics = self.metrics();
         let mut count = CallCount { metrics, operation, failure: Some(Failure::Abandoned) };
@@ -86,7 +86,7 @@ impl Store {
         };
         let done = done.await;
         metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
-        count.failure = done.as_ref().err().map(EngineError::failure);
+        count.failure = done.as_ref().err().map(StoreError::failure);
         self.parts.writes.note(operation, feed);
         done
     }
@@ -153,7 +153,7 @@ impl Store {
         Duration::from_secs(if self.parts.is_embedded() { 1 } else { 10 })
     }
 
-    /// Finishes what was accepted and lets the store go. Later calls are [`EngineError::Unavailable`].
+    /// Finishes what was accepted and lets the store go. Later calls are [`StoreError::Unavailable`].
     pub async fn close(&self) {
         self.parts.close().await;
     }
@@ -182,10 +182,10 @@ pub mod test_store {
     use std::pin::Pin;
     use std::sync::Arc;
 
-    use super::{EngineError, Operation, Store};
+    use super::{Operation, Store, StoreError};
 
     /// What an interceptor waits for.
-    pub type Interception<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + Send + 'a>>;
+    pub type Interception<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
 
     /// Makes operations fail, wait or panic.
     pub trait Interceptor: Send + Sync {

@@ -46,11 +46,11 @@ use crate::engine::store::viewers::requests::Requests;
 use crate::engine::store::viewers::revocations::Viewers;
 use crate::engine::store::writer::FeedWriter;
 use crate::engine::writes::Writes;
-use crate::engine::{EngineError, Shards};
+use crate::engine::{Shards, StoreError};
 use crate::supervise::Part;
 
 /// Calls that may be under way in all; each shard has a lower bound of its own.
-const CALLS: usize = 1 << 20;
+const MAX_CALLS: usize = 1 << 20;
 
 /// How long a call of the store in this process may take: a disk is slow more often than it is gone.
 const EMBEDDED_TIMEOUT: Duration = Duration::from_secs(4);
@@ -74,7 +74,7 @@ pub(super) struct StoreParts {
     pub(super) writer: Arc<FeedWriter>,
     pub(super) viewers: Viewers,
     pub(super) walks: Walks,
-    /// Ends with the engine.
+    /// Ends with the store.
     _rehoming: Arc<Rehoming>,
     pub(super) wakes: WakeSenders,
     pub(super) writes: Writes,
@@ -108,17 +108,17 @@ impl StoreParts {
     }
 
     /// Connects. A Redis that is down, or that refuses for now, is tried again in the background;
-    /// a bad URL and a server that will never do are [`EngineError::Open`].
-    pub async fn connect(options: StoreOptions) -> Result<Arc<StoreParts>, EngineError> {
+    /// a bad URL and a server that will never do are [`StoreError::Open`].
+    pub async fn connect(options: StoreOptions) -> Result<Arc<StoreParts>, StoreError> {
         let (builder, topology, eviction) =
-            connect(&options, Purpose::Serve).await.map_err(EngineError::Open)?;
+            connect(&options, Purpose::Serve).await.map_err(StoreError::Open)?;
         let moves = topology.is_cluster().then(|| topology.moves());
-        let engine = builder.build(options, Backend::Redis(topology), eviction).await;
+        let store = builder.build(options, Backend::Redis(topology), eviction).await;
         if let Some(moves) = moves {
-            let kept = keep_rehoming(Arc::downgrade(&engine._rehoming), moves);
-            tokio::spawn(engine.runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
+            let kept = keep_rehoming(Arc::downgrade(&store._rehoming), moves);
+            tokio::spawn(store.runner.options.parts.clone().vital_task(Part::RedisCommands, kept));
         }
-        Ok(engine)
+        Ok(store)
     }
 
     /// Opens the store of this folder in the process, whose scripts and keys are the same. Of `options` what is about servers
@@ -126,7 +126,7 @@ impl StoreParts {
     pub async fn open_embedded(
         options: StoreOptions,
         data_dir: PathBuf,
-    ) -> Result<Arc<StoreParts>, EngineError> {
+    ) -> Result<Arc<StoreParts>, StoreError> {
         // Its keys need no prefix, and its calls are those of one clock.
         let options = StoreOptions {
             prefix: String::new(),
@@ -136,7 +136,7 @@ impl StoreParts {
             call_timeout: EMBEDDED_TIMEOUT,
             ..options
         };
-        let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(EngineError::Open)?;
+        let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(StoreError::Open)?;
         let builder = StoreBuilder::new(keys);
         let topics = builder.topics.clone();
         let told = move |channel: &[u8], message: &[u8]| {
@@ -152,7 +152,7 @@ impl StoreParts {
         };
         // Reading the data back takes a while and blocks.
         let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(inside)).await;
-        let store = opened.map_err(|e| EngineError::Open(e.to_string()))?.map_err(EngineError::Open)?;
+        let store = opened.map_err(|e| StoreError::Open(e.to_string()))?.map_err(StoreError::Open)?;
         let backend = Backend::Embedded(Arc::new(Embedded::new(store, builder.topics.clone())));
         let eviction = Eviction::new(options.metrics.clone(), false);
         Ok(builder.build(options, backend, eviction).await)
@@ -165,13 +165,13 @@ impl StoreParts {
 
     /// A permit for one call. One about a feed counts at the feed's shard as well, so that a slow shard uses up its own
     /// permits only.
-    pub fn permit(&self, feed: Option<&FeedId>) -> Result<Permit<'_>, EngineError> {
+    pub fn permit(&self, feed: Option<&FeedId>) -> Result<Permit<'_>, StoreError> {
         let call = match self.calls.try_acquire() {
             Ok(call) => call,
             Err(TryAcquireError::NoPermits) => {
-                return Err(EngineError::Overloaded("queue of calls to Redis"));
+                return Err(StoreError::Overloaded("queue of calls to Redis"));
             }
-            Err(TryAcquireError::Closed) => return Err(EngineError::Unavailable(CLOSED.into())),
+            Err(TryAcquireError::Closed) => return Err(StoreError::Unavailable(CLOSED.into())),
         };
         let at_the_shard = match feed {
             Some(feed) => self.runner.backend.permit(slot_of_tag(feed.as_str()))?,
@@ -252,14 +252,14 @@ impl StoreBuilder {
             writes: Writes::default(),
             eviction,
             runner,
-            calls: Semaphore::new(CALLS),
+            calls: Semaphore::new(MAX_CALLS),
         })
     }
 }
 
 impl StoreParts {
     /// See [`super::Store::probe_store`].
-    pub async fn probe(&self) -> Result<Shards, EngineError> {
+    pub async fn probe(&self) -> Result<Shards, StoreError> {
         let probes = self.runner.backend.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
@@ -272,14 +272,14 @@ impl StoreParts {
     }
 
     /// See [`super::Store::probe_feed`].
-    pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), EngineError> {
+    pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), StoreError> {
         Ok(self.runner.backend.probe_slot(slot_of_tag(feed.as_str())).await?)
     }
 
     /// Finishes what is under way and lets the connections go.
     pub async fn close(&self) {
         // Every operation holds a permit: when all are here, nothing is under way.
-        let all = self.calls.acquire_many(CALLS as u32);
+        let all = self.calls.acquire_many(MAX_CALLS as u32);
         let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;
         self.calls.close();
         self.runner.backend.close().await;

@@ -22,17 +22,17 @@ use crate::engine::store::reports::index::{self as jobs, JobIndex};
 use crate::engine::store::runner::Runner;
 
 /// By then every node knows that slots moved.
-const SETTLED: Duration = Duration::from_secs(15);
+const TOPOLOGY_SETTLE_TIME: Duration = Duration::from_secs(15);
 
 /// How often all slots are gone through though nothing moved: a node that had not heard of a move may have died before it
 /// could bring what it had registered where it belongs.
 const AT_LEAST: Duration = Duration::from_secs(6 * 3_600);
 
 /// Slots asked about in one trip.
-const SLOTS: usize = 512;
+const SLOTS_PER_TRIP: usize = 512;
 
 /// Names of a list that are moved in one trip.
-const NAMES: usize = 256;
+const NAMES_PER_TRIP: usize = 256;
 
 /// Moves index entries of feeds to the shards that have the feeds.
 pub(super) struct Rehoming {
@@ -41,7 +41,7 @@ pub(super) struct Rehoming {
     pub jobs: Arc<JobIndex>,
 }
 
-/// Goes through all slots whenever it may be needed, for as long as somebody has the engine.
+/// Goes through all slots whenever it may be needed, for as long as somebody has the store.
 pub(super) async fn keep_rehoming(rehoming: Weak<Rehoming>, mut moves: Moves) {
     let mut again = true;
     loop {
@@ -53,7 +53,7 @@ pub(super) async fn keep_rehoming(rehoming: Weak<Rehoming>, mut moves: Moves) {
             it.go_through(&shards).await
         };
         drop(it);
-        let pause = if again || !all { SETTLED } else { AT_LEAST };
+        let pause = if again || !all { TOPOLOGY_SETTLE_TIME } else { AT_LEAST };
         tokio::select! {
             () = sleep(pause) => again = false,
             moved = moves.moved() => match moved {
@@ -83,7 +83,7 @@ impl Rehoming {
 
     async fn go_through_shard(&self, shards: &Shards, shard: usize) -> Result<(), Fault> {
         let home = shards.home(shard);
-        for slots in shards.slots(shard).chunks(SLOTS) {
+        for slots in shards.slots(shard).chunks(SLOTS_PER_TRIP) {
             let ask = |slot: &u16| {
                 let mut exists = redis::cmd("EXISTS");
                 exists.arg(&self.runner.keys.whole_part(Part::Slot(*slot)));
@@ -128,7 +128,7 @@ impl Rehoming {
         let (from, mut stay) = (list(part), 0);
         loop {
             let mut range = redis::cmd("ZRANGE");
-            range.arg(&from).arg(stay).arg(stay + NAMES - 1);
+            range.arg(&from).arg(stay).arg(stay + NAMES_PER_TRIP - 1);
             let names: Vec<String> = self.runner.get(&from, &range).await?;
             if names.is_empty() {
                 return Ok(());

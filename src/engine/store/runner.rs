@@ -21,7 +21,7 @@ use crate::supervise::LogThrottle;
 /// Up to this difference, in milliseconds, a call's time and the steady time count as equal.
 pub(super) const AGREED_MS: i64 = 1_000;
 
-/// What runs scripts; every part of the engine has it.
+/// What runs scripts; every part of the store has it.
 pub(super) struct Runner {
     pub options: StoreOptions,
     pub keys: Keys,

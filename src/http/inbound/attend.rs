@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::register::Peer;
 
 /// The largest part of a body that is copied into a connection's buffer at once, in bytes.
-const PIECE: usize = 8 << 10;
+const MAX_PIECE_BYTES: usize = 8 << 10;
 
 /// Marks the connection as busy until the answer to `req` is encoded, and ends the answer to a HEAD after its head.
 /// Connections that are not registered, as in tests, are not marked.
@@ -36,7 +36,7 @@ pub async fn around(
     }
     match answer.response().body().size() {
         BodySize::Stream => {}
-        BodySize::Sized(length) if length > PIECE as u64 => attending.0.sends(),
+        BodySize::Sized(length) if length > MAX_PIECE_BYTES as u64 => attending.0.sends(),
         _ => return Ok(answer),
     }
     Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, rest: Bytes::new(), attending })))
@@ -98,7 +98,7 @@ impl MessageBody for Attended {
                 end => return Poll::Ready(end),
             }
         }
-        let piece = rest.split_to(rest.len().min(PIECE));
+        let piece = rest.split_to(rest.len().min(MAX_PIECE_BYTES));
         attending.0.has_untaken(rest.len());
         Poll::Ready(Some(Ok(piece)))
     }

@@ -9,7 +9,7 @@ use futures_util::task::AtomicWaker;
 use crate::metrics::labels::Cut;
 
 /// How much later than the server's own timers ours are.
-const GRACE: Duration = Duration::from_millis(500);
+const TIMER_GRACE: Duration = Duration::from_millis(500);
 
 /// How long a connection may take for what.
 #[derive(Clone, Copy, Debug)]
@@ -183,10 +183,10 @@ impl State {
 pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
     let (most, why) = match phase {
         // The server's own timer answers 408 first, for the first head of a connection.
-        Phase::New | Phase::Head | Phase::Opening => (times.head + GRACE, Cut::Head),
+        Phase::New | Phase::Head | Phase::Opening => (times.head + TIMER_GRACE, Cut::Head),
         Phase::Rest => (times.body, Cut::Body),
         // Where none is kept the server ends it by itself, once the answer has gone out.
-        Phase::Idle | Phase::Sending if times.keep_alive.is_zero() => (times.head + GRACE, Cut::Idle),
+        Phase::Idle | Phase::Sending if times.keep_alive.is_zero() => (times.head + TIMER_GRACE, Cut::Idle),
         Phase::Idle | Phase::Sending => (times.keep_alive, Cut::Idle),
         Phase::Busy => return None,
     };

@@ -35,7 +35,7 @@ pub struct Stream<T> {
 /// Bytes that the server reads in one go; then it decodes them and the handler takes them. Without this bound it reads up to 128 KiB
 /// per connection, and may hold as much again in its queue of chunks. One read has the same bound: whatever is read at once becomes one
 /// chunk, and the queue counts chunks only when they are in it.
-const BURST: usize = 8 << 10;
+const READ_BYTES: usize = 8 << 10;
 
 /// Beside a connection: its feed's list was waited for already, in vain.
 #[derive(Clone, Copy, Debug)]
@@ -116,14 +116,15 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
         self.check(cx)?;
         // Begun anew also where there is nothing to read now.
         let burst = std::mem::take(&mut self.burst);
-        if burst >= BURST {
+        if burst >= READ_BYTES {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let before = buf.filled().len();
         let taken = if self.received.is_empty() {
             ready!(
-                Pin::new(&mut tokio::io::AsyncReadExt::take(&mut self.io, BURST as u64)).poll_read(cx, buf)
+                Pin::new(&mut tokio::io::AsyncReadExt::take(&mut self.io, READ_BYTES as u64))
+                    .poll_read(cx, buf)
             )?;
             let came = &buf.filled()[before..];
             if came.is_empty() {

@@ -1,7 +1,7 @@
 //! Errors as they leave the server: `application/problem+json` (RFC 9457).
 //!
 //! [`ApiError`] is the only type that turns a refusal or a failure into a status code. What the
-//! layers below say ([`Refused`], [`EngineError`]) becomes one here and nowhere else.
+//! layers below say ([`Refused`], [`StoreError`]) becomes one here and nowhere else.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::auth::keys::Denied;
 use crate::auth::signed::Unsigned;
 use crate::domain::json::{fault, first_faults};
 use crate::domain::{ClaimAnswer, Decision, Fault, GiftId, Phase, Refused};
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::http::answers::ClaimResult;
 
 mod detail;
@@ -362,14 +362,14 @@ impl From<Refused> for ApiError {
     }
 }
 
-impl From<EngineError> for ApiError {
-    fn from(error: EngineError) -> Self {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
         match error {
-            EngineError::Overloaded(what) => ApiError::Overloaded(what),
-            EngineError::StoreFull(_) => ApiError::StoreFull,
-            EngineError::NotReplicated(_) => ApiError::NotReplicated,
-            EngineError::FeedDamaged(_) => ApiError::FeedDamaged,
-            EngineError::Unavailable(_) | EngineError::Open(_) => ApiError::Unavailable,
+            StoreError::Overloaded(what) => ApiError::Overloaded(what),
+            StoreError::StoreFull(_) => ApiError::StoreFull,
+            StoreError::NotReplicated(_) => ApiError::NotReplicated,
+            StoreError::FeedDamaged(_) => ApiError::FeedDamaged,
+            StoreError::Unavailable(_) | StoreError::Open(_) => ApiError::Unavailable,
         }
     }
 }

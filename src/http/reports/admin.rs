@@ -15,10 +15,10 @@ use crate::http::problem::ApiError;
 use crate::live::Watched;
 
 /// How long an overview is shown to others who ask: many pages cost as much as one.
-const KEPT: Duration = Duration::from_secs(1);
+const CACHE_TIME: Duration = Duration::from_secs(1);
 
 /// Feeds, and groups, of one overview: the most watched, and the first by name.
-const MOST: usize = 200;
+const MAX_LISTED: usize = 200;
 
 /// Dead letters of one overview.
 const MOST_DEAD: usize = 100;
@@ -30,7 +30,7 @@ pub type Kept = tokio::sync::Mutex<Option<(Instant, web::Bytes)>>;
 pub(super) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let mut kept = gate.overview.lock().await;
     let text = match &*kept {
-        Some((made, text)) if made.elapsed() < KEPT => text.clone(),
+        Some((made, text)) if made.elapsed() < CACHE_TIME => text.clone(),
         _ => {
             let text = web::Bytes::from(serde_json::to_vec(&compose(&gate).await?).map_err(|error| {
                 tracing::error!(%error, "the overview cannot be written as JSON");
@@ -51,13 +51,13 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
     let mut more = More::default();
     let mut feeds = gate.live.watched();
     feeds.sort_by(|a, b| b.watchers.cmp(&a.watchers).then_with(|| a.feed.cmp(&b.feed)));
-    more.feeds = feeds.len() > MOST;
-    feeds.truncate(MOST);
+    more.feeds = feeds.len() > MAX_LISTED;
+    feeds.truncate(MAX_LISTED);
     let names: Vec<FeedId> = feeds.iter().map(|it| it.feed.clone()).collect();
     // What cannot be asked leaves what this node knows; the overview shows the rest.
-    let mut everywhere = gate.run(gate.engine.read_presence(&names)).await.unwrap_or_default().into_iter();
+    let mut everywhere = gate.run(gate.store.read_presence(&names)).await.unwrap_or_default().into_iter();
 
-    let readers = gate.run(gate.engine.list_readers(None)).await?;
+    let readers = gate.run(gate.store.list_readers(None)).await?;
     let mut groups: Vec<_> = readers
         .into_iter()
         .filter_map(|(feed, reader)| match reader {
@@ -65,15 +65,15 @@ async fn compose(gate: &Gate) -> Result<Overview, ApiError> {
             _ => None,
         })
         .collect();
-    more.groups = groups.len() > MOST;
-    groups.truncate(MOST);
+    more.groups = groups.len() > MAX_LISTED;
+    groups.truncate(MAX_LISTED);
     let groups = views(gate, groups).await?;
 
-    let mut hooks = gate.run(gate.engine.list_webhooks()).await?;
+    let mut hooks = gate.run(gate.store.list_webhooks()).await?;
     // Those of all feeds first: they matter most, and are few.
     hooks.sort_by_key(|(key, _)| key.scope != HookScope::All);
-    more.webhooks = hooks.len() > MOST;
-    hooks.truncate(MOST);
+    more.webhooks = hooks.len() > MAX_LISTED;
+    hooks.truncate(MAX_LISTED);
 
     let mut dead = Vec::new();
     for (feed, group, _) in groups.iter().filter(|(_, _, view)| view.dead > 0) {

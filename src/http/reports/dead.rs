@@ -10,7 +10,7 @@ use crate::domain::pull::MAX_AT_ONCE;
 use crate::domain::{
     Cursor, DeadLetter, FeedId, HookKey, HookScope, Millis, Reader, Replay, ReplayWish, json,
 };
-use crate::engine::LISTED;
+use crate::engine::MAX_LISTED;
 use crate::http::answers::{self, DeadLetterList, ReplayResult, fresh};
 use crate::http::problem::ApiError;
 
@@ -27,14 +27,14 @@ pub(super) struct Letterbox<'a> {
 impl<'a> Letterbox<'a> {
     async fn of_group(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feed, group) = (feed_of(req)?, group_of(req)?);
-        let known = gate.read(gate.engine.read_group(&feed, &group, Millis::now())).await?;
+        let known = gate.read(gate.store.read_group(&feed, &group, Millis::now())).await?;
         known.ok_or_else(unknown_group)?;
         Ok(Letterbox { gate, feeds: vec![feed], reader: Reader::Group(group), of_all: false })
     }
 
     async fn of_webhook(req: &HttpRequest, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let key = hook_of(req)?;
-        gate.run(gate.engine.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
+        gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
         Letterbox::of_hook(&key, gate).await
     }
 
@@ -42,7 +42,7 @@ impl<'a> Letterbox<'a> {
     pub(super) async fn of_hook(key: &HookKey, gate: &'a Gate) -> Result<Letterbox<'a>, ApiError> {
         let (feeds, of_all) = match &key.scope {
             HookScope::Feed(feed) => (vec![feed.clone()], false),
-            HookScope::All => (gate.run(gate.engine.list_dead_letter_feeds(&key.name)).await?, true),
+            HookScope::All => (gate.run(gate.store.list_dead_letter_feeds(&key.name)).await?, true),
         };
         Ok(Letterbox { gate, feeds, reader: key.reader(), of_all })
     }
@@ -79,7 +79,7 @@ impl<'a> Letterbox<'a> {
     }
 
     async fn page(&self, feed: &FeedId, skip: usize, max: usize) -> Result<Vec<DeadLetter>, ApiError> {
-        self.gate.run(self.gate.engine.list_dead_letters(feed, &self.reader, skip, max)).await
+        self.gate.run(self.gate.store.list_dead_letters(feed, &self.reader, skip, max)).await
     }
 
     fn shown(&self, feed: &FeedId, letter: DeadLetter) -> Result<answers::DeadLetter, ApiError> {
@@ -107,7 +107,7 @@ impl<'a> Letterbox<'a> {
                 wish => self.chosen(feed, wish).await?,
             };
             for which in which {
-                let replay = self.gate.engine.replay_dead_letters(feed, &self.reader, &which, Millis::now());
+                let replay = self.gate.store.replay_dead_letters(feed, &self.reader, &which, Millis::now());
                 replayed += self.gate.run(replay).await?;
             }
         }
@@ -149,7 +149,7 @@ pub(super) async fn of_webhook(req: HttpRequest, gate: web::Data<Gate>) -> Resul
 
 async fn answer_list(letters: Letterbox<'_>) -> Result<HttpResponse, ApiError> {
     let mut dead = Vec::new();
-    let more = letters.list(&mut dead, LISTED, |letter| letter).await?;
+    let more = letters.list(&mut dead, MAX_LISTED, |letter| letter).await?;
     Ok(fresh(StatusCode::OK, &DeadLetterList { dead, more }))
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn ack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let acked = gate.run(gate.engine.ack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
+    let acked = gate.run(gate.store.ack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
     let acked = acked.ok_or_else(unknown_group)?;
     let unknown = (cursors.all.len() as u64 + cursors.malformed).saturating_sub(acked);
     Ok(fresh(StatusCode::OK, &AckResult { acked, unknown }))
@@ -63,7 +63,7 @@ pub(super) async fn nack(
 ) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let cursors = cursors(&req, payload, &gate).await?;
-    let nacked = gate.run(gate.engine.nack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
+    let nacked = gate.run(gate.store.nack_entries(&feed, &group, &cursors.all, Millis::now())).await?;
     let nacked = nacked.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &NackResult { nacked }))
 }
@@ -77,7 +77,7 @@ pub(super) async fn seek(
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let to = Seek::parse(json::syntax(&bytes)?)?;
-    let moved = gate.run(gate.engine.seek_group(&feed, &group, to, Millis::now())).await?;
+    let moved = gate.run(gate.store.seek_group(&feed, &group, to, Millis::now())).await?;
     let cursor = moved.ok_or_else(unknown_group)?.to_string();
     tracing::info!(%feed, %group, cursor, "a group was moved");
     Ok(fresh(StatusCode::OK, &SeekResult { cursor }))
@@ -92,7 +92,7 @@ async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Resul
 /// `GET /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    let view = gate.read(gate.engine.read_group(&feed, &group, Millis::now())).await?;
+    let view = gate.read(gate.store.read_group(&feed, &group, Millis::now())).await?;
     let view = view.ok_or_else(unknown_group)?;
     Ok(fresh(StatusCode::OK, &Group::new(&group, &view)))
 }
@@ -100,7 +100,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 /// `GET /v1/feeds/{feed}/groups`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let readers = gate.run(gate.engine.list_readers(Some(&feed))).await?;
+    let readers = gate.run(gate.store.list_readers(Some(&feed))).await?;
     let groups = readers.into_iter().filter_map(|(_, reader)| match reader {
         Reader::Group(group) => Some((feed.clone(), group)),
         _ => None,
@@ -116,8 +116,7 @@ pub(super) async fn views(
     groups: Vec<(FeedId, GroupId)>,
 ) -> Result<Vec<(FeedId, GroupId, GroupView)>, ApiError> {
     let now = Millis::now();
-    let views =
-        ask_each(&groups, |(feed, group)| gate.read(gate.engine.read_group(feed, group, now))).await?;
+    let views = ask_each(&groups, |(feed, group)| gate.read(gate.store.read_group(feed, group, now))).await?;
     let known = groups.iter().zip(views);
     Ok(known.filter_map(|((feed, group), view)| Some((feed.clone(), group.clone(), view?))).collect())
 }
@@ -125,7 +124,7 @@ pub(super) async fn views(
 /// `DELETE /v1/feeds/{feed}/groups/{group}`
 pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
-    match gate.run(gate.engine.delete_group(&feed, &group)).await? {
+    match gate.run(gate.store.delete_group(&feed, &group)).await? {
         true => Ok(HttpResponse::NoContent().finish()),
         false => Err(unknown_group()),
     }

@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::steps::{Known, STEP, Steps, read_part};
+use super::steps::{ENTRIES_PER_STEP, Known, Steps, read_part};
 use super::{Gate, feed_of};
 use crate::domain::ledger::{ENTRY_TYPES, LedgerFilter, LedgerPart, LedgerSum};
 use crate::domain::{Cursor, Millis};
@@ -12,7 +12,7 @@ use crate::http::caller_of;
 use crate::http::problem::{ApiError, invalid};
 
 /// Entries in one answer, and as many as are meant when nobody says.
-const ENTRIES: (usize, usize) = (1_000, 100);
+const ENTRIES_PER_PAGE: (usize, usize) = (1_000, 100);
 
 /// Entries read in one trip.
 pub(super) const AT_ONCE: usize = 500;
@@ -40,13 +40,13 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
     let (mut from, mut looked_at, mut taken) = (after.map_or(Cursor(0), |after| Cursor(after.0 + 1)), 0, 0);
     let next = loop {
         if known.get(&from.0).is_some_and(|step| filter.takes_all(&step.sum) == Some(false)) {
-            from.0 += STEP;
+            from.0 += ENTRIES_PER_STEP;
             continue;
         }
         // Where none is left out, no more are read than are wanted.
         let most = if is_filtered { AT_ONCE } else { AT_ONCE.min(limit - taken) };
         // So that a step begins where one was kept.
-        let most = most.min((STEP - from.0 % STEP) as usize);
+        let most = most.min((ENTRIES_PER_STEP - from.0 % ENTRIES_PER_STEP) as usize);
         let LedgerPart { entries, behind } = read_part(&gate, &feed, from, most).await?;
         for entry in &entries {
             from = Cursor(entry.cursor.0 + 1);
@@ -88,7 +88,7 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let mut known = gate.steps.known(&gate, &feed, from).await?;
     let mut sum = LedgerSum::default();
     while from < end {
-        let next = Cursor((from.0 / STEP + 1) * STEP);
+        let next = Cursor((from.0 / ENTRIES_PER_STEP + 1) * ENTRIES_PER_STEP);
         if let Some(step) = known.get(&from.0)
             && let Some(all) = filter.takes_all(&step.sum)
         {
@@ -102,7 +102,7 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
             read_part(&gate, &feed, from, (next.min(end).0 - from.0) as usize).await?;
         // Those that were asked for may have been cut meanwhile.
         let Some((first, last)) = entries.first().zip(entries.last()) else { break };
-        let is_step = first.cursor.0 % STEP == 0 && entries.len() as u64 == STEP;
+        let is_step = first.cursor.0 % ENTRIES_PER_STEP == 0 && entries.len() as u64 == ENTRIES_PER_STEP;
         entries.iter().filter(|it| it.cursor < end && filter.takes(it)).for_each(|it| sum.add(it));
         from = Cursor(last.cursor.0 + 1);
         if is_step {
@@ -115,7 +115,7 @@ pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
 
 /// Query parameters; of a page all of them, of a summary its times.
 fn read_query(req: &HttpRequest, is_page: bool) -> Result<Query, ApiError> {
-    let mut query = Query { after: None, limit: ENTRIES.1, filter: LedgerFilter::default() };
+    let mut query = Query { after: None, limit: ENTRIES_PER_PAGE.1, filter: LedgerFilter::default() };
     for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
         let wrong = |what: &str| Err(invalid(format!("{name} must be {what}")));
         match &*name {
@@ -131,7 +131,7 @@ fn read_query(req: &HttpRequest, is_page: bool) -> Result<Query, ApiError> {
                 Err(_) => return wrong("the cursor of an entry"),
             },
             "limit" if is_page => match value.parse() {
-                Ok(limit) if (1..=ENTRIES.0).contains(&limit) => query.limit = limit,
+                Ok(limit) if (1..=ENTRIES_PER_PAGE.0).contains(&limit) => query.limit = limit,
                 _ => return wrong("an integer from 1 to 1000"),
             },
             "type" if is_page => {

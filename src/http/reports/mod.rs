@@ -23,7 +23,7 @@ pub(super) use steps::Steps;
 pub use waiting::Waiting;
 
 /// How often a change of a webhook is tried again that met another one.
-const SWAPS: usize = 16;
+const MAX_SWAP_ATTEMPTS: usize = 16;
 
 /// Questions to the store at the same time.
 const AT_ONCE: usize = 16;

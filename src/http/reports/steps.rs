@@ -8,17 +8,17 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::domain::ledger::{LedgerPart, LedgerSum};
 use crate::domain::{Cursor, Entry, FeedId, Millis};
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::http::door::Caller;
 use crate::http::door::caller::Identity;
 use crate::http::problem::ApiError;
 use crate::http::{Gate, READ_TIMEOUT};
 
 /// Entries of one step. A step begins at a multiple of it.
-pub(super) const STEP: u64 = 1_000;
+pub(super) const ENTRIES_PER_STEP: u64 = 1_000;
 
 /// Steps that are kept of all feeds, some megabytes. Where there would be more, all are forgotten.
-const MOST: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
 /// A step of a ledger.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Steps {
             _ => "".into(),
         };
         let turn = self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
-        let full = |_| ApiError::from(EngineError::Overloaded("other long reads of this key"));
+        let full = |_| ApiError::from(StoreError::Overloaded("other long reads of this key"));
         tokio::time::timeout(READ_TIMEOUT, turn.lock_owned()).await.map_err(full)
     }
 
@@ -78,7 +78,7 @@ impl Steps {
     pub(super) fn keep(&self, feed: &FeedId, known: Known) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.remove(feed);
-        if kept.values().map(BTreeMap::len).sum::<usize>() + known.len() > MOST {
+        if kept.values().map(BTreeMap::len).sum::<usize>() + known.len() > MAX_STEPS {
             kept.clear();
         }
         if !known.is_empty() {
@@ -94,5 +94,5 @@ pub(super) async fn read_part(
     from: Cursor,
     max: usize,
 ) -> Result<LedgerPart, ApiError> {
-    gate.read(gate.engine.read_ledger(feed, from, max, Millis::now())).await
+    gate.read(gate.store.read_ledger(feed, from, max, Millis::now())).await
 }

@@ -17,7 +17,7 @@ use crate::http::problem::ApiError;
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let _turn = gate.steps.turn(&caller_of(&req)).await?;
-    let known = gate.read(gate.engine.read_gift(&feed, &id, Millis::now())).await?;
+    let known = gate.read(gate.store.read_gift(&feed, &id, Millis::now())).await?;
     let memory = known.ok_or_else(forgotten)?;
     let entries = read_entries(&gate, &feed, &id, &memory).await?;
     let readers = read_readers(&gate, &feed, memory.first, &entries).await?;
@@ -55,7 +55,7 @@ async fn read_readers(
 ) -> Result<Vec<(Reader, EntryState, Option<String>)>, ApiError> {
     let Some(first) = first else { return Ok(Vec::new()) };
     let now = Millis::now();
-    let readers = gate.read(gate.engine.list_readers(Some(feed))).await?;
+    let readers = gate.read(gate.store.list_readers(Some(feed))).await?;
     let states = ask_each(&readers, |(_, reader)| read_reader(gate, feed, reader, (first, entries), now));
     Ok(states.await?.into_iter().flatten().collect())
 }
@@ -67,7 +67,7 @@ async fn read_reader(
     (first, entries): (Cursor, &[Entry]),
     now: Millis,
 ) -> Result<Option<(Reader, EntryState, Option<String>)>, ApiError> {
-    let state_of = async |cursor| gate.read(gate.engine.read_entry_state(feed, reader, cursor, now)).await;
+    let state_of = async |cursor| gate.read(gate.store.read_entry_state(feed, reader, cursor, now)).await;
     if entries.is_empty() {
         let state = state_of(first).await?.filter(|state| *state == EntryState::Lost);
         return Ok(state.map(|state| (reader.clone(), state, None)));
@@ -75,7 +75,7 @@ async fn read_reader(
     let (mut newest, mut error) = (entries.last(), None);
     if let Some(key) = HookKey::of(feed, reader) {
         // One that is gone reads nothing any more.
-        let Some(hook) = gate.read(gate.engine.read_webhook(&key)).await? else { return Ok(None) };
+        let Some(hook) = gate.read(gate.store.read_webhook(&key)).await? else { return Ok(None) };
         newest = entries.iter().rfind(|entry| hook.spec.wants(entry));
         error = hook.last_error.map(|error| error.text);
     }

@@ -22,7 +22,7 @@ const KEY_SHARE: usize = 2;
 const GROUP_SHARE: usize = 16;
 
 /// How soon a claimer looks again after another one was quicker: many may wait for the same entries.
-const PACE: Duration = Duration::from_millis(20);
+const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The places of claims that wait on this node. One key, or one group, has at most its share of them.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ pub(super) async fn take(
     pull: &Pull,
 ) -> Result<Taken, ApiError> {
     let take = || async {
-        let taken = gate.run(gate.engine.claim_entries(feed, group, pull.ask, Millis::now())).await?;
+        let taken = gate.run(gate.store.claim_entries(feed, group, pull.ask, Millis::now())).await?;
         taken.ok_or(ApiError::TooManyReaders)
     };
     if pull.wait_ms == 0 {
@@ -127,7 +127,7 @@ pub(super) async fn take(
         }
     };
     // Before the first look: notices come of what follows it.
-    let mut notices = gate.run(gate.engine.subscribe(feed)).await?;
+    let mut notices = gate.run(gate.store.subscribe(feed)).await?;
     let mut rules = gate.door.changes();
     let leaving = gate.live.leaving();
     tokio::pin!(leaving);
@@ -151,7 +151,7 @@ pub(super) async fn take(
         tokio::select! {
             biased;
             () = &mut leaving => return Ok(taken),
-            () = sleep(if now + PACE < Instant::now() { Duration::ZERO } else { PACE }) => {}
+            () = sleep(if now + CLAIM_RETRY_INTERVAL < Instant::now() { Duration::ZERO } else { CLAIM_RETRY_INTERVAL }) => {}
         }
     }
 }

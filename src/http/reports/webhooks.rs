@@ -5,7 +5,7 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use url::Host;
 
-use super::{Gate, SWAPS, body, hook_of, scope_of, unknown_hook};
+use super::{Gate, MAX_SWAP_ATTEMPTS, body, hook_of, scope_of, unknown_hook};
 use crate::domain::address::is_public;
 use crate::domain::json::fault;
 use crate::domain::{FeedId, Hook, HookKey, HookScope, HookSpec, Millis, Reader, json};
@@ -14,7 +14,7 @@ use crate::http::answers::{self, Webhook, WebhookList, fresh};
 use crate::http::problem::ApiError;
 
 /// How long a receiver keeps the key of signatures. It never changes, unless a store is lost.
-const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=300");
+const KEY_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// `PUT /v1/feeds/{feed}/webhooks/{name}`
 pub(super) async fn put(
@@ -28,15 +28,15 @@ pub(super) async fn put(
     if !gate.limits.allow_private {
         judge(&spec)?;
     }
-    for _ in 0..SWAPS {
+    for _ in 0..MAX_SWAP_ATTEMPTS {
         let now = Millis::now();
-        let was = gate.run(gate.engine.read_webhook(&key)).await?;
+        let was = gate.run(gate.store.read_webhook(&key)).await?;
         let (status, to) = match &was {
             None => (StatusCode::CREATED, Hook::new(spec.clone(), now)),
             Some(hook) => (StatusCode::OK, hook.set(spec.clone(), gate.limits.secret_overlap_ms, now)),
         };
         let version = was.map(|hook| hook.version);
-        match gate.run(gate.engine.swap_webhook(&key, version, Some(to.clone()), now)).await? {
+        match gate.run(gate.store.swap_webhook(&key, version, Some(to.clone()), now)).await? {
             Swapped::Done => return Ok(fresh(status, &Webhook::new(&key, &to))),
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManyReaders),
@@ -72,7 +72,7 @@ fn is_localhost(name: &str) -> bool {
 /// `GET /v1/feeds/{feed}/webhooks/{name}`
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
-    let hook = gate.run(gate.engine.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
+    let hook = gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
     Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let hooks = match scope_of(&req)? {
         HookScope::All => {
-            let hooks = gate.run(gate.engine.list_webhooks()).await?;
+            let hooks = gate.run(gate.store.list_webhooks()).await?;
             hooks.into_iter().filter(|(key, _)| key.scope == HookScope::All).collect()
         }
         HookScope::Feed(feed) => of_feed(&gate, &feed).await?,
@@ -91,11 +91,11 @@ pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
 
 /// A feed's own webhooks, however many other feeds have.
 async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, ApiError> {
-    let readers = gate.run(gate.engine.list_readers(Some(feed))).await?;
+    let readers = gate.run(gate.store.list_readers(Some(feed))).await?;
     let mut all = Vec::new();
     for (_, reader) in readers.iter().filter(|(_, reader)| matches!(reader, Reader::Hook(_))) {
         if let Some(key) = HookKey::of(feed, reader)
-            && let Some(hook) = gate.run(gate.engine.read_webhook(&key)).await?
+            && let Some(hook) = gate.run(gate.store.read_webhook(&key)).await?
         {
             all.push((key, hook));
         }
@@ -106,9 +106,9 @@ async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, Api
 /// `DELETE /v1/feeds/{feed}/webhooks/{name}`
 pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
-    for _ in 0..SWAPS {
-        let hook = gate.run(gate.engine.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
-        match gate.run(gate.engine.swap_webhook(&key, Some(hook.version), None, Millis::now())).await? {
+    for _ in 0..MAX_SWAP_ATTEMPTS {
+        let hook = gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
+        match gate.run(gate.store.swap_webhook(&key, Some(hook.version), None, Millis::now())).await? {
             Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
             Swapped::Stale | Swapped::Full => {}
         }
@@ -118,9 +118,9 @@ pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 
 /// `GET /.well-known/jwks.json`
 pub(super) async fn signing_keys(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let key = gate.run(gate.engine.read_signing_key()).await?;
+    let key = gate.run(gate.store.read_signing_key()).await?;
     let mut answer = answers::text(StatusCode::OK, key.key_set());
-    answer.headers_mut().insert(CACHE_CONTROL, KEPT);
+    answer.headers_mut().insert(CACHE_CONTROL, KEY_CACHE_CONTROL);
     Ok(answer)
 }
 

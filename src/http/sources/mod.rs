@@ -20,7 +20,7 @@ mod show;
 pub use pace::Pace;
 
 /// How often a change of a source is tried again that met another one.
-const SWAPS: usize = 16;
+const MAX_SWAP_ATTEMPTS: usize = 16;
 
 /// Registers the paths.
 pub(super) fn configure(cfg: &mut Routes) {
@@ -46,7 +46,7 @@ async fn put(
     let raw = json::syntax(&bytes)?;
     Settings::parse(raw)?;
     let settings = json::minified(raw.get());
-    for _ in 0..SWAPS {
+    for _ in 0..MAX_SWAP_ATTEMPTS {
         let found = find(&gate, &req, &name).await?;
         let (status, to) = match &found {
             None => (
@@ -61,7 +61,7 @@ async fn put(
             Some((_, source, _)) => (StatusCode::OK, source.set(settings.clone())),
         };
         let was = found.as_ref().map(|(_, source, _)| source.version);
-        match gate.run(gate.engine.swap_source(&feed, &name, was, Some(&to))).await? {
+        match gate.run(gate.store.swap_source(&feed, &name, was, Some(&to))).await? {
             Swapped::Done => {
                 let tally = found.map(|(_, _, tally)| tally).unwrap_or_default();
                 return Ok(fresh_text(status, show::to_json(&feed, &(name, to, tally))));
@@ -83,7 +83,7 @@ async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, Ap
 /// `GET /v1/feeds/{feed}/sources`
 async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
-    let kept = gate.run(gate.engine.list_sources(&feed)).await?;
+    let kept = gate.run(gate.store.list_sources(&feed)).await?;
     let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
     Ok(fresh_text(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
 }
@@ -91,9 +91,9 @@ async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
 /// `DELETE /v1/feeds/{feed}/sources/{name}`
 async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
-    for _ in 0..SWAPS {
+    for _ in 0..MAX_SWAP_ATTEMPTS {
         let (_, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
-        match gate.run(gate.engine.swap_source(&feed, &name, Some(source.version), None)).await? {
+        match gate.run(gate.store.swap_source(&feed, &name, Some(source.version), None)).await? {
             Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
             Swapped::Stale | Swapped::Full => {}
         }
@@ -121,7 +121,7 @@ async fn test(
 /// A source of the feed that the path names.
 async fn find(gate: &Gate, req: &HttpRequest, name: &SourceId) -> Result<Option<Kept>, ApiError> {
     let feed = feed_of(req)?;
-    let kept = gate.run(gate.engine.list_sources(&feed)).await?;
+    let kept = gate.run(gate.store.list_sources(&feed)).await?;
     Ok(kept.into_iter().find(|(known, ..)| known == name))
 }
 

@@ -75,7 +75,7 @@ pub(super) async fn receive(
     };
     let tried = req.match_info().get("path").unwrap_or_default();
     let tried: crate::domain::SourcePath = tried.parse().map_err(|_| nothing())?;
-    let kept = gate.run(gate.engine.list_sources(tried.feed())).await?;
+    let kept = gate.run(gate.store.list_sources(tried.feed())).await?;
     // All are compared, whichever it is.
     let found = kept.into_iter().filter(|(_, source, _)| source.path.is(&tried)).last();
     let (name, source, _) = found.ok_or_else(nothing)?;
@@ -171,9 +171,9 @@ impl Intake<'_> {
     }
 
     async fn publish(&self, gift: Gift) -> Result<Outcome, ApiError> {
-        let mut outcomes = self.gate.run(self.gate.engine.publish(self.feed, vec![gift], self.now)).await?;
+        let mut outcomes = self.gate.run(self.gate.store.publish(self.feed, vec![gift], self.now)).await?;
         outcomes.pop().ok_or_else(|| {
-            tracing::error!(engine = self.gate.engine.name(), "the engine gave no outcome for a gift");
+            tracing::error!(engine = self.gate.store.name(), "the store gave no outcome for a gift");
             ApiError::Internal
         })
     }
@@ -181,7 +181,7 @@ impl Intake<'_> {
     /// Refunds a payment, also one that is still to come: which of the two a platform says first does not matter.
     async fn refund(&self, ids: &[GiftId], refund: Refund) -> Result<HttpResponse, ApiError> {
         for gift in ids {
-            self.gate.run(self.gate.engine.record_refund(self.feed, gift, refund, self.now)).await?;
+            self.gate.run(self.gate.store.record_refund(self.feed, gift, refund, self.now)).await?;
         }
         let mut done = GivenBack::Nothing;
         for id in ids {
@@ -208,7 +208,7 @@ impl Intake<'_> {
     /// Takes a gift back, or a part of its value. One that waits cannot lose a part of it yet: the platform asks again.
     async fn give_back(&self, id: &GiftId, refund: Refund) -> Result<GivenBack, ApiError> {
         if let Refund::Part(refunded) = refund {
-            let refund = self.gate.engine.refund_gift(self.feed, id, refunded, None, self.now);
+            let refund = self.gate.store.refund_gift(self.feed, id, refunded, None, self.now);
             match self.gate.run(refund).await? {
                 GiftRefunded::Done { whole: true, .. } => return Ok(GivenBack::Whole),
                 GiftRefunded::Done { whole: false, .. } => return Ok(GivenBack::Part),
@@ -221,7 +221,7 @@ impl Intake<'_> {
                 GiftRefunded::Above(_) => {}
             }
         }
-        let retract = self.gate.engine.retract_gift(self.feed, id, None, self.now);
+        let retract = self.gate.store.retract_gift(self.feed, id, None, self.now);
         Ok(match self.gate.run(retract).await? {
             GiftTakenBack::Done => GivenBack::Whole,
             GiftTakenBack::Unknown => GivenBack::Nothing,
@@ -229,13 +229,13 @@ impl Intake<'_> {
     }
 
     async fn refund_of(&self, id: &GiftId) -> Result<Option<Refund>, ApiError> {
-        self.gate.run(self.gate.engine.read_refund(self.feed, id)).await
+        self.gate.run(self.gate.store.read_refund(self.feed, id)).await
     }
 
     /// Counts the delivery. One that cannot be counted is taken all the same.
     async fn note(&self, note: SourceNote) {
         self.gate.live.metrics().source_deliveries[fate(note.outcome)].inc();
-        let record = self.gate.engine.record_delivery(self.feed, &self.name, &note, self.now);
+        let record = self.gate.store.record_delivery(self.feed, &self.name, &note, self.now);
         let _ = self.gate.run(record).await;
     }
 }

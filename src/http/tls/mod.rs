@@ -4,5 +4,5 @@
 mod session;
 mod stream;
 
-pub use session::{Heard, RECORD, Secured, Tls};
+pub use session::{Heard, MAX_RECORD_BYTES, Secured, Tls};
 pub use stream::TlsStream;

@@ -11,23 +11,23 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, Unbuffered
 use rustls::{HandshakeKind, ServerConfig};
 
 /// The most that is encrypted as one record.
-pub const RECORD: usize = 16 << 10;
+pub const MAX_RECORD_BYTES: usize = 16 << 10;
 
 /// A record and what encryption adds to it, and what may have to go out before it: an alert, a change of keys.
-const SEALED: usize = RECORD + 1024;
+const MAX_SEALED_BYTES: usize = MAX_RECORD_BYTES + 1024;
 
 /// So much of what waits goes out with the next record: tickets, together with the answer to a handshake.
 const TOGETHER: usize = 512;
 
 /// The most that may wait for the rest of a record (RFC 5246, 6.2.3).
-const PARTIAL: usize = (16 << 10) + 2048 + 5;
+const MAX_PARTIAL_BYTES: usize = (16 << 10) + 2048 + 5;
 
 /// The same before the handshake is done. A client's hello, the longest of its messages, has some 2 KiB.
 const PARTIAL_HELLO: usize = 8 << 10;
 
 thread_local! {
     /// Where records are encrypted, for all connections of a thread.
-    static SEALING: RefCell<Box<[u8]>> = RefCell::new(vec![0; SEALED].into());
+    static SEALING: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_SEALED_BYTES].into());
 }
 
 /// One connection's keys, and what is left of its bytes.
@@ -116,7 +116,7 @@ impl Tls {
             }
         };
         let rest = if joined.is_empty() { &came[used..] } else { &joined[used..] };
-        let most = if self.is_opening() { PARTIAL_HELLO } else { PARTIAL };
+        let most = if self.is_opening() { PARTIAL_HELLO } else { MAX_PARTIAL_BYTES };
         let heard = if rest.len() > most { Heard::Broken } else { heard };
         match heard {
             Heard::Handshake | Heard::Open => self.partial = rest.to_vec(),
@@ -199,7 +199,7 @@ impl Tls {
             if self.unsent.len() > TOGETHER && !self.flush(&mut write)? {
                 break;
             }
-            let piece = &plain[done..plain.len().min(done + RECORD)];
+            let piece = &plain[done..plain.len().min(done + MAX_RECORD_BYTES)];
             self.seal(|tls, out| tls.encrypt(piece, out), &mut write)?;
             done += piece.len();
             if !self.is_flushed() {

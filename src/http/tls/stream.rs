@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::session::{Heard, RECORD, Tls};
+use super::session::{Heard, MAX_RECORD_BYTES, Tls};
 use crate::http::abort::Abort;
 
 /// Bytes over `io`, encrypted. The handshake is done.
@@ -65,7 +65,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<T> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.plain.is_empty() {
-            let mut raw = [MaybeUninit::uninit(); RECORD];
+            let mut raw = [MaybeUninit::uninit(); MAX_RECORD_BYTES];
             let mut plain = Vec::new();
             while plain.is_empty() && !this.ended {
                 let mut raw = ReadBuf::uninit(&mut raw);

@@ -10,7 +10,7 @@ use crate::domain::{FeedId, Millis};
 use crate::live::moment::Moment;
 
 /// How long before its end the client is asked to get a new token.
-pub(super) const SOON: Duration = Duration::from_secs(30);
+pub(super) const RENEWAL_NOTICE_TIME: Duration = Duration::from_secs(30);
 
 /// A token or a key that is good.
 pub(super) enum Pass {
@@ -111,7 +111,7 @@ impl Pass {
 impl Token {
     fn of(viewer: &Viewer, now: Moment) -> Token {
         let ends = steady(viewer.ends_at, now);
-        let is_short = ends <= now + SOON;
+        let is_short = ends <= now + RENEWAL_NOTICE_TIME;
         // Two bits are nothing to a time in milliseconds.
         let issued = viewer.issued_at.0.clamp(i64::MIN >> 2, i64::MAX >> 2) << 2;
         let issued = issued | if is_short { IS_SHORT } else { 0 };

@@ -21,13 +21,13 @@ use crate::http::meter;
 use crate::live::worker::Worker;
 
 /// Lines of a head that are read here; one with more is the HTTP server's.
-const LINES: usize = 64;
+const MAX_HEAD_LINES: usize = 64;
 
 /// Watchers of a feed up to which one thread serves them, which writes to that number in some milliseconds.
 const TOGETHER: usize = 1024;
 
 /// How the heads of watchers begin, as far as all of them do.
-const BEGIN: &[u8] = b"GET /v1/";
+const WATCHER_HEAD_PREFIX: &[u8] = b"GET /v1/";
 
 /// Judges a connection by what it sent.
 pub(super) fn judge(
@@ -36,8 +36,8 @@ pub(super) fn judge(
     visitor: &Visitor,
     received: &[u8],
 ) -> Judgement<Handshake> {
-    let known = received.len().min(BEGIN.len());
-    if received[..known] != BEGIN[..known] {
+    let known = received.len().min(WATCHER_HEAD_PREFIX.len());
+    if received[..known] != WATCHER_HEAD_PREFIX[..known] {
         return Judgement::PassOn;
     }
     let end = memmem::find(received, b"\r\n\r\n").map(|at| at + 4);
@@ -75,7 +75,7 @@ fn agree(
     visitor: &Visitor,
     head: &[u8],
 ) -> Option<(Handshake, Vec<u8>)> {
-    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut lines = [httparse::EMPTY_HEADER; MAX_HEAD_LINES];
     let mut request = httparse::Request::new(&mut lines);
     if !request.parse(head).ok()?.is_complete() || request.version != Some(1) {
         return None;

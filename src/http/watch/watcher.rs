@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_ws::CloseCode;
 
-use super::pass::{Pass, SOON};
+use super::pass::{Pass, RENEWAL_NOTICE_TIME};
 use crate::auth::BadToken;
 use crate::auth::keys::Denied;
 use crate::domain::{FeedId, Millis};
@@ -23,7 +23,7 @@ const UNAUTHENTICATED: CloseCode = CloseCode::Other(4001);
 const FORBIDDEN: CloseCode = CloseCode::Other(4003);
 
 /// 4100: it cannot be judged now; the client should back off.
-const LATER: CloseCode = CloseCode::Other(4100);
+const TRY_LATER: CloseCode = CloseCode::Other(4100);
 
 /// 4101: the token has expired; the client should get a new one and come back.
 const EXPIRED: CloseCode = CloseCode::Other(4101);
@@ -171,7 +171,7 @@ impl Watcher {
             let message = "the token has expired; get a new one, then reconnect".into();
             return Some(Due::Ended(Refusal { code: "token_expired", message, close: EXPIRED }));
         }
-        let soon = left <= SOON && pass.tells_soon(started);
+        let soon = left <= RENEWAL_NOTICE_TIME && pass.tells_soon(started);
         soon.then(|| {
             pass.told_soon();
             Due::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
@@ -184,7 +184,7 @@ impl Watcher {
             // Of what has passed nothing comes any more.
             Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > Moment::now()),
             Shown::Good(pass) => pass.ends().map(|ends| match pass.tells_soon(started) {
-                true => ends - SOON,
+                true => ends - RENEWAL_NOTICE_TIME,
                 false => ends,
             }),
             _ => None,
@@ -256,12 +256,12 @@ fn unauthenticated(why: &str) -> Refusal {
 
 fn too_many_guesses() -> Refusal {
     let message = "too many wrong keys came from this address; wait some seconds, then connect again".into();
-    Refusal { code: "rate_limited", message, close: LATER }
+    Refusal { code: "rate_limited", message, close: TRY_LATER }
 }
 
 fn bad_token(bad: BadToken) -> Refusal {
     let close = match bad {
-        BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown => LATER,
+        BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown => TRY_LATER,
         BadToken::Revoked => FORBIDDEN,
         _ => UNAUTHENTICATED,
     };

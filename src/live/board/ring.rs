@@ -7,10 +7,10 @@ use crate::domain::{FeedId, Omit};
 use crate::live::frame::Frame;
 
 /// Frames in the ring. A watcher further behind gets a snapshot, which is shorter than what it missed.
-const FRAMES: usize = 256;
+const MAX_FRAMES: usize = 256;
 
 /// Bytes of JSON in the ring, the newest frame always included.
-const BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Bytes a cursor takes at once; the rest waits until the socket took these.
 const TAKE_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ impl Ring {
     pub(super) fn push(&mut self, frame: Arc<Frame>) {
         self.bytes += frame.len();
         self.frames.push_back(frame);
-        while self.frames.len() > FRAMES || (self.bytes > BYTES && self.frames.len() > 1) {
+        while self.frames.len() > MAX_FRAMES || (self.bytes > MAX_BYTES && self.frames.len() > 1) {
             if let Some(oldest) = self.frames.pop_front() {
                 self.bytes -= oldest.len();
             }
@@ -42,7 +42,7 @@ impl Ring {
     /// Adds frames that end where it begins; of those the newest that it has room for.
     pub(super) fn push_front(&mut self, frames: Vec<Arc<Frame>>) {
         for frame in frames.into_iter().rev() {
-            if self.frames.len() >= FRAMES || self.bytes + frame.len() > BYTES {
+            if self.frames.len() >= MAX_FRAMES || self.bytes + frame.len() > MAX_BYTES {
                 return;
             }
             self.bytes += frame.len();

@@ -174,7 +174,7 @@ proptest! {
                 Event::Reconnect(who) => {
                     let client = &mut clients[who];
                     let since = Position { epoch: epoch.clone(), seq: client.seq };
-                    // What the ring does not know, the engine's history or a snapshot brings.
+                    // What the ring does not know, the store's history or a snapshot brings.
                     if let Start::At(cursor, frame) = server.board.start(Some(&since), client.omit) {
                         client.cursor = cursor;
                         client.fold(&frame);

@@ -57,29 +57,29 @@ impl Store {
     }
 
     /// The state, unless this call is to fail.
-    fn unless_failing<T>(&self, answer: impl FnOnce(&mut State) -> T) -> Result<T, EngineError> {
+    fn unless_failing<T>(&self, answer: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
         let mut state = self.state.lock().unwrap();
         if state.failing > 0 {
             state.failing -= 1;
-            return Err(EngineError::Unavailable("the test says so".into()));
+            return Err(StoreError::Unavailable("the test says so".into()));
         }
         Ok(answer(&mut state))
     }
 }
 
 impl FeedSource for Arc<Store> {
-    async fn subscribe(&self, _: &FeedId) -> Result<Subscription, EngineError> {
+    async fn subscribe(&self, _: &FeedId) -> Result<Subscription, StoreError> {
         self.unless_failing(|_| self.notices.subscribe())
     }
 
-    async fn read_changes(&self, _: &FeedId, since: &Position, max: usize) -> Result<Missed, EngineError> {
+    async fn read_changes(&self, _: &FeedId, since: &Position, max: usize) -> Result<Missed, StoreError> {
         self.unless_failing(|state| {
             let after = state.history.iter().filter(|it| it.seq > since.seq);
             Missed::Changes(after.take(max).cloned().collect())
         })
     }
 
-    async fn read_snapshot(&self, _: &FeedId, now: Millis) -> Result<Snapshot, EngineError> {
+    async fn read_snapshot(&self, _: &FeedId, now: Millis) -> Result<Snapshot, StoreError> {
         self.unless_failing(|state| {
             state.reads += 1;
             let FeedList { at, rows, drops, controls, totals, goals } = state.list.clone();

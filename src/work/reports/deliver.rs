@@ -12,14 +12,14 @@ use super::slots::Slots;
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::signature::{Signers, batch_name};
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
-use crate::engine::{Death, EngineError, Save, Store, Want, Work};
+use crate::engine::{Death, Save, Store, StoreError, Want, Work};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{DeliveryFate, Label};
 use crate::random;
 use crate::traces::{Span, Tracer};
 
 /// Batches of one turn: then the feeds that wait longer come first.
-const BATCHES: usize = 16;
+const MAX_BATCHES_PER_TURN: usize = 16;
 
 /// How long a turn goes on with another batch, in parts of its lease.
 const OF_THE_LEASE: u32 = 4;
@@ -32,7 +32,7 @@ const STALE_LOOK_MS: u64 = 1_000;
 
 /// What turns are made of.
 pub struct Deliverer {
-    pub engine: Store,
+    pub store: Store,
     pub metrics: Arc<Metrics>,
     pub tracer: Arc<Tracer>,
     pub endpoints: Endpoints,
@@ -80,7 +80,7 @@ impl Hand {
 impl Deliverer {
     /// Does what can be done for a job now. Returns the milliseconds until it is to be looked at again; `None` if
     /// it rests or is no more.
-    pub async fn turn(&self, job: &Job) -> Result<Option<u64>, EngineError> {
+    pub async fn turn(&self, job: &Job) -> Result<Option<u64>, StoreError> {
         let begun = Instant::now();
         let Some(key) = HookKey::of(&job.feed, &job.reader) else { return Ok(None) };
         let health = self.endpoints.health(&key);
@@ -91,7 +91,7 @@ impl Deliverer {
         let Some(hook) = self.endpoints.hook(&key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
-            let left = self.engine.open_job(job, want, Millis::now()).await?;
+            let left = self.store.open_job(job, want, Millis::now()).await?;
             return Ok(left.map(|_| STALE_LOOK_MS));
         };
         if hook.state == HookState::Disabled {
@@ -105,16 +105,16 @@ impl Deliverer {
         };
         // Twice a batch, so that the next one is known when this one is done with.
         let want = Want { most: 2 * spec.batch_max as usize, batch_ms: spec.batch_ms };
-        let Some(work) = self.engine.open_job(job, want, Millis::now()).await? else {
+        let Some(work) = self.store.open_job(job, want, Millis::now()).await? else {
             return Ok(None);
         };
-        let signing_key = self.engine.read_signing_key().await?;
+        let signing_key = self.store.read_signing_key().await?;
         let mut hand = Hand::new(work);
         let mut progress = Progress::read(&hand.work.progress);
         let mut fixed = false;
         let over = |batches: usize| {
             let long = begun.elapsed() > self.lease / OF_THE_LEASE;
-            batches >= BATCHES || long || self.leaving.load(Ordering::Relaxed)
+            batches >= MAX_BATCHES_PER_TURN || long || self.leaving.load(Ordering::Relaxed)
         };
         for batches in 0.. {
             if !fixed {
@@ -275,10 +275,10 @@ impl Deliverer {
         hand: &Hand,
         progress: &Progress,
         save: Save,
-    ) -> Result<Option<Hand>, EngineError> {
+    ) -> Result<Option<Hand>, StoreError> {
         let (was, progress) = (hand.work.progress.clone(), progress.to_line());
         let save = Save { was, progress, ..save };
-        let work = self.engine.save_job(job, save, want, hand.now()).await?;
+        let work = self.store.save_job(job, save, want, hand.now()).await?;
         Ok(work.map(Hand::new))
     }
 

@@ -10,30 +10,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::domain::{Hook, HookFault, HookKey, HookState, Millis};
-use crate::engine::{EngineError, Store, Swapped};
+use crate::engine::{Store, StoreError, Swapped};
 use crate::metrics::Metrics;
 
 /// How long a webhook is taken to be as it was read: a change takes effect within this on every node.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TIME: Duration = Duration::from_secs(1);
 
 /// How often the same trouble is written to the store again.
-const RETELL: Duration = Duration::from_secs(5);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a job waits for its webhook's turn before it makes room for others.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A webhook is slow when it has as many deliveries under way as it may, and none has ended for this long.
-const SLOW: Duration = Duration::from_millis(500);
+const SLOW_AFTER: Duration = Duration::from_millis(500);
 
 /// Jobs of one webhook that wait for its turn; more are put off.
-const WAITING: usize = 64;
+const MAX_WAITING_JOBS: usize = 64;
 
 /// Webhooks that are remembered. Beyond this, those without a delivery under way are forgotten.
 const REMEMBERED: usize = 4_096;
 
 /// The webhooks that this node delivers to.
 pub struct Endpoints {
-    engine: Store,
+    store: Store,
     metrics: Arc<Metrics>,
     /// Deliveries to one webhook at the same time.
     each: u32,
@@ -69,9 +69,9 @@ pub enum Trouble {
 pub struct Busy(pub u64);
 
 impl Endpoints {
-    pub fn new(engine: Store, metrics: Arc<Metrics>, each: usize, disable_after_ms: u64) -> Endpoints {
+    pub fn new(store: Store, metrics: Arc<Metrics>, each: usize, disable_after_ms: u64) -> Endpoints {
         let each = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
-        Endpoints { engine, metrics, each, disable_after_ms, by_webhook: Mutex::default() }
+        Endpoints { store, metrics, each, disable_after_ms, by_webhook: Mutex::default() }
     }
 
     /// What is known of a webhook and its endpoint, which may be nothing yet.
@@ -96,16 +96,16 @@ impl Endpoints {
     }
 
     /// The webhook as it was a moment ago.
-    pub async fn hook(&self, key: &HookKey, health: &EndpointHealth) -> Result<Option<Hook>, EngineError> {
+    pub async fn hook(&self, key: &HookKey, health: &EndpointHealth) -> Result<Option<Hook>, StoreError> {
         if let Some((hook, at)) = &*locked(&health.known)
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_TIME
             // Somebody may have enabled a disabled one just now.
             && hook.state == HookState::Active
         {
             return Ok(Some(hook.clone()));
         }
         let asked = Instant::now();
-        let found = self.engine.read_webhook(key).await?;
+        let found = self.store.read_webhook(key).await?;
         *locked(&health.known) = found.clone().map(|hook| (hook, asked));
         Ok(found)
     }
@@ -118,12 +118,14 @@ impl Endpoints {
         if let Ok(turn) = health.turns.clone().try_acquire_many_owned(share) {
             return Ok(turn);
         }
-        if failing || locked(&health.ended).elapsed() > SLOW {
+        if failing || locked(&health.ended).elapsed() > SLOW_AFTER {
             return Err(Busy(1_000));
         }
         let waiting = health.waiting.fetch_add(1, Ordering::Relaxed);
-        let turn = match waiting < WAITING {
-            true => timeout(PATIENCE, health.turns.clone().acquire_owned()).await.ok().and_then(Result::ok),
+        let turn = match waiting < MAX_WAITING_JOBS {
+            true => {
+                timeout(TURN_TIMEOUT, health.turns.clone().acquire_owned()).await.ok().and_then(Result::ok)
+            }
             false => None,
         };
         health.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -159,7 +161,7 @@ impl Endpoints {
         let failing_for = since.map_or(0, |since| now.since(Millis(since)));
         let given_up = self.disable_after_ms > 0 && failing_for >= self.disable_after_ms;
         let disable = disable || given_up;
-        let told = locked(&health.told).is_some_and(|told| told.elapsed() < RETELL);
+        let told = locked(&health.told).is_some_and(|told| told.elapsed() < REPEAT_INTERVAL);
         if told && !disable {
             return false;
         }
@@ -199,7 +201,7 @@ impl Endpoints {
             let known = locked(&health.known).as_ref().map(|(hook, _)| hook.clone());
             let Some(hook) = known else { return false };
             let to = Hook { version: hook.version + 1, ..change(&hook) };
-            let swapped = self.engine.swap_webhook(key, Some(hook.version), Some(to.clone()), now).await;
+            let swapped = self.store.swap_webhook(key, Some(hook.version), Some(to.clone()), now).await;
             match swapped {
                 Ok(Swapped::Done) => {
                     *locked(&health.known) = Some((to, Instant::now()));

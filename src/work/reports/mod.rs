@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::trouble::StoreTrouble;
 use crate::domain::Millis;
-use crate::engine::{EngineError, JobDone, JobLease, Store};
+use crate::engine::{JobDone, JobLease, Store, StoreError};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 use crate::traces::Tracer;
@@ -32,7 +32,7 @@ use sender::Sender;
 use slots::Slots;
 
 /// Turns taken in one step.
-const JOBS: usize = 64;
+const JOBS_PER_STEP: usize = 64;
 
 /// Turns that this node has at the same time, waiting ones included, for each delivery that may be under way.
 const TURNS_PER_DELIVERY: usize = 4;
@@ -85,7 +85,7 @@ pub struct ReportLoop {
 impl ReportLoop {
     /// Starts it, as one of `parts`. The error is that of making a client for https.
     pub fn start(
-        engine: Store,
+        store: Store,
         metrics: Arc<Metrics>,
         tracer: Arc<Tracer>,
         options: ReportOptions,
@@ -96,12 +96,12 @@ impl ReportLoop {
         let lease = 2 * options.timeout + LEASE_MARGIN;
         let deliverer = Deliverer {
             endpoints: Endpoints::new(
-                engine.clone(),
+                store.clone(),
                 metrics.clone(),
                 options.in_flight_each,
                 options.disable_after_ms,
             ),
-            engine,
+            store,
             metrics,
             tracer,
             sender,
@@ -162,7 +162,7 @@ impl Desk {
 
     async fn run(mut self, mut stop: watch::Receiver<bool>, beat: Beat) {
         // Listened to before the first look, so that nothing falls between the two.
-        let mut wakes = self.deliverer.engine.job_wakes();
+        let mut wakes = self.deliverer.store.job_wakes();
         while !*stop.borrow() {
             beat.works();
             faults::pass("reports").await;
@@ -195,15 +195,15 @@ impl Desk {
     }
 
     /// Releases leases and takes new ones. Returns how long to sleep then; `None` if there may be more at once.
-    async fn step(&mut self, now: Millis) -> Result<Option<Duration>, EngineError> {
+    async fn step(&mut self, now: Millis) -> Result<Option<Duration>, StoreError> {
         while self.turns.try_join_next().is_some() {}
         while let Ok(done) = self.over.try_recv() {
             self.back.push(done);
         }
-        let room = self.most.saturating_sub(self.turns.len()).min(JOBS);
-        let (engine, lease) = (&self.deliverer.engine, self.deliverer.lease);
+        let room = self.most.saturating_sub(self.turns.len()).min(JOBS_PER_STEP);
+        let (store, lease) = (&self.deliverer.store, self.deliverer.lease);
         let lease_ms = lease.as_millis() as u64;
-        let turn = engine.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
+        let turn = store.claim_jobs(self.back.clone(), room, lease_ms, now).await?;
         self.back.clear();
         self.trouble.over();
         self.deliverer.metrics.webhook_jobs.set(turn.waiting as i64);
@@ -240,7 +240,7 @@ impl Desk {
         while let Ok(done) = self.over.try_recv() {
             self.back.push(done);
         }
-        let engine = &self.deliverer.engine;
-        let _ = engine.claim_jobs(std::mem::take(&mut self.back), 0, 1, Millis::now()).await;
+        let store = &self.deliverer.store;
+        let _ = store.claim_jobs(std::mem::take(&mut self.back), 0, 1, Millis::now()).await;
     }
 }

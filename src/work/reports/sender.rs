@@ -19,7 +19,7 @@ use crate::outbound;
 const ANSWER_BYTES: usize = 64 << 10;
 
 /// Idle connections that are kept for each endpoint.
-const IDLE: usize = 32;
+const MAX_IDLE_CONNECTIONS: usize = 32;
 
 /// How long such a connection is kept. Shorter than what servers usually keep them, or a batch now and then
 /// meets one that has just been closed.
@@ -61,7 +61,7 @@ impl Sender {
                 .dns_resolver(PublicResolver { allow_private })
                 .timeout(timeout)
                 .connect_timeout(timeout)
-                .pool_max_idle_per_host(IDLE)
+                .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
                 .pool_idle_timeout(IDLE_FOR)
         })?;
         Ok(Sender { client, allow_private, timeout })

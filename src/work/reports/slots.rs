@@ -10,7 +10,7 @@ use super::endpoints::Busy;
 use crate::domain::FeedId;
 
 /// One feed and one host have this part of the slots; more only while half of all are free.
-const SHARES: usize = 8;
+const SLOT_SHARE: usize = 8;
 
 /// How soon a job comes back whose feed or host has its share.
 const COME_BACK_MS: u64 = 200;
@@ -47,7 +47,7 @@ impl Slots {
     /// When the feed or the host has its share, and others may need what is left.
     pub async fn take(&self, feed: &FeedId, host: &str) -> Result<Slot, Busy> {
         let takers = [Taker::Feed(feed.clone()), Taker::Host(host.to_owned())];
-        let share = (self.all / SHARES).max(1);
+        let share = (self.all / SLOT_SHARE).max(1);
         let is_over = {
             let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
             takers.iter().any(|taker| taken.get(taker).is_some_and(|count| *count >= share))

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tipcast::domain::{Change, Policy};
-use tipcast::engine::{EngineError, Notice, Subscription};
+use tipcast::engine::{Notice, StoreError, Subscription};
 
 use crate::support::case::{Case, PATIENCE, fresh_feed};
 use crate::support::gifts::gift;
@@ -107,7 +107,7 @@ async fn a_closed_engine_refuses(mut t: Case) {
     }
     t.accepted(gift("g1")).await;
     t.engine.close().await;
-    let refused = |error: EngineError| matches!(error, EngineError::Unavailable(_));
+    let refused = |error: StoreError| matches!(error, StoreError::Unavailable(_));
     assert!(refused(t.engine.publish(&t.feed, vec![gift("g2").parse()], t.now).await.unwrap_err()));
     assert!(refused(t.engine.read_snapshot(&t.feed, t.now).await.unwrap_err()));
     assert!(refused(t.engine.probe_store().await.unwrap_err()));

@@ -78,7 +78,7 @@ async fn a_gift_that_is_damaged_in_a_folder_is_never_shown_and_holds_up_no_other
     let turn = engine.claim_due(vec![], 9, now).await.unwrap();
     assert_eq!(turn.feeds.len(), 2);
     let refused = engine.run_due(&bad, now).await;
-    assert!(matches!(refused, Err(tipcast::engine::EngineError::FeedDamaged(_))), "{refused:?}");
+    assert!(matches!(refused, Err(tipcast::engine::StoreError::FeedDamaged(_))), "{refused:?}");
     assert_eq!(engine.run_due(&good, now).await.unwrap().handled.len(), 1);
     let turn = engine.claim_due(vec![], 9, now).await.unwrap();
     assert!(

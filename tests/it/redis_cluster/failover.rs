@@ -61,7 +61,7 @@ async fn a_shard_that_is_away_makes_its_own_feeds_unavailable_and_no_others() {
             let id = format!("n{n}");
             let refused = tokio::time::timeout(PATIENCE, post(&engine, &lost, &id)).await;
             let refused = refused.expect("no call hangs");
-            assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
+            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
         }
         let heads = engine.read_heads(&[other.clone(), lost.clone(), other.clone()]).await.unwrap();
         assert!(heads[0].is_ok() && heads[1].is_err() && heads[2].is_ok(), "{heads:?}");
@@ -133,7 +133,7 @@ async fn a_replica_takes_over_by_hand_without_a_lost_gift() {
     println!("{} taken, {} refused: {refused:?}", taken.len(), refused.len());
     // A server that is too slow may refuse some; that it is no primary any more is nobody's trouble.
     assert!(
-        refused.iter().all(|e| matches!(e, EngineError::Unavailable(why) if !why.contains("replica"))),
+        refused.iter().all(|e| matches!(e, StoreError::Unavailable(why) if !why.contains("replica"))),
         "{refused:?}"
     );
     for id in &taken {

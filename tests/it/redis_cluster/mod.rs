@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tipcast::domain::{Answer, FeedId, Millis, Outcome, Position};
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{EngineError, Missed, Notice, Shards, Store, Subscription};
+use tipcast::engine::{Missed, Notice, Shards, Store, StoreError, Subscription};
 use tokio::task::JoinHandle;
 
 use crate::support::cluster::Cluster;
@@ -35,7 +35,7 @@ async fn engine_on(url: String) -> Store {
 }
 
 /// Posts a gift that is a row of its own.
-async fn post(engine: &Store, feed: &FeedId, id: &str) -> Result<Answer, EngineError> {
+async fn post(engine: &Store, feed: &FeedId, id: &str) -> Result<Answer, StoreError> {
     let gift = gift(id).kind(id).parse();
     match engine.publish(feed, vec![gift], Millis::now()).await?.remove(0) {
         Outcome::New(answer) | Outcome::Duplicate(answer) => Ok(answer),
@@ -111,7 +111,7 @@ fn feed_at(cluster: &Cluster, primary: usize) -> FeedId {
 /// Somebody who posts to a feed for as long as a test wants, and keeps what was answered.
 struct Producer {
     stop: Arc<AtomicBool>,
-    task: JoinHandle<(Vec<String>, Vec<EngineError>, Vec<Duration>)>,
+    task: JoinHandle<(Vec<String>, Vec<StoreError>, Vec<Duration>)>,
 }
 
 impl Producer {
@@ -138,7 +138,7 @@ impl Producer {
     }
 
     /// The ids that were taken, why others were not, and how long each took.
-    async fn stop(self) -> (Vec<String>, Vec<EngineError>, Vec<Duration>) {
+    async fn stop(self) -> (Vec<String>, Vec<StoreError>, Vec<Duration>) {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await.unwrap()
     }

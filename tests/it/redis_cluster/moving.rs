@@ -28,7 +28,7 @@ async fn a_slot_moves_under_load_and_nothing_is_lost() {
     let [moved, still] = producers;
     let (taken, refused, _) = moved.stop().await;
     println!("{} taken and {} refused while the slot moved", taken.len(), refused.len());
-    assert!(refused.iter().all(|e| matches!(e, EngineError::Unavailable(_))), "{refused:?}");
+    assert!(refused.iter().all(|e| matches!(e, StoreError::Unavailable(_))), "{refused:?}");
     let (_, refused, _) = still.stop().await;
     assert!(refused.is_empty(), "other shards notice nothing: {refused:?}");
     for id in &taken {
@@ -66,7 +66,7 @@ async fn slots_go_there_and_back_under_load_and_every_watcher_follows() {
     }
     for ((feed, watcher), producer) in feeds.iter().zip(&mut watchers).zip(producers) {
         let (taken, refused, _) = producer.stop().await;
-        assert!(refused.iter().all(|e| matches!(e, EngineError::Unavailable(_))), "{refused:?}");
+        assert!(refused.iter().all(|e| matches!(e, StoreError::Unavailable(_))), "{refused:?}");
         for id in &taken {
             is_known(&engine, feed, id).await;
         }
@@ -141,7 +141,7 @@ async fn servers_of_another_kind_are_refused_with_what_to_write_instead() {
     let cluster = Cluster::start(0);
     let single = crate::support::redis_server::RedisServer::start();
     let refused = async |url: String| match Store::redis(StoreOptions::new(url)).await {
-        Err(EngineError::Open(why)) => why,
+        Err(StoreError::Open(why)) => why,
         other => panic!("wanted it refused, got {:?}", other.map(|engine| engine.name())),
     };
     let why = refused(cluster.nodes[0].url()).await;

@@ -97,6 +97,6 @@ async fn replicas_of_another_server_behind_the_same_address_vouch_for_nothing() 
     two.wait("the fence asks its replicas", |it| !it.run(&["KEYS", "*fence*"]).is_empty());
     for n in 0..5 {
         let refused = post(&engine, &feed, &format!("b{n}")).await;
-        assert!(matches!(refused, Err(EngineError::NotReplicated(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::NotReplicated(_))), "{refused:?}");
     }
 }

@@ -16,7 +16,7 @@ async fn without_replicas_nothing_is_answered_and_a_retry_is_safe() {
     let feed: FeedId = "room".parse().unwrap();
     for _ in 0..2 {
         let refused = post(&engine, &feed, "a").await;
-        assert!(matches!(refused, Err(EngineError::NotReplicated(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::NotReplicated(_))), "{refused:?}");
     }
     assert!(engine.probe_store().await.is_err(), "red while too few replicas are there");
     let _replica = RedisServer::replica_of(&primary);

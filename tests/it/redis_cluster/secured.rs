@@ -50,7 +50,7 @@ async fn over_tls_names_and_authorities_are_checked_and_clients_show_their_certi
     ];
     for options in wrong {
         let engine = Store::redis(options).await.unwrap();
-        assert!(matches!(post(&engine, &feed, "b").await, Err(EngineError::Unavailable(_))));
+        assert!(matches!(post(&engine, &feed, "b").await, Err(StoreError::Unavailable(_))));
     }
     // The name is that of the address at which it is reached.
     let mapped = StoreOptions {
@@ -99,7 +99,7 @@ async fn why_there_is_no_connection_is_said_with_what_to_do() {
         let (url, since) = (options.url.clone(), Instant::now());
         let engine = Store::redis(options).await.unwrap();
         loop {
-            let Err(EngineError::Unavailable(why)) = engine.probe_store().await else {
+            let Err(StoreError::Unavailable(why)) = engine.probe_store().await else {
                 panic!("{url} is taken")
             };
             assert!(!why.contains(":wrong@") && why.len() < 700, "{why}");
@@ -160,7 +160,7 @@ async fn a_cluster_over_tls_is_followed_by_the_names_that_its_nodes_announce() {
     insist(&engine, &feed, "after").await;
     is_known(&engine, &feed, "a").await;
     let stranger = Store::redis(strange).await.unwrap();
-    assert!(matches!(post(&stranger, &feed, "c").await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(post(&stranger, &feed, "c").await, Err(StoreError::Unavailable(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +217,7 @@ async fn sentinels_and_data_nodes_have_users_of_their_own() {
     let engine = Store::redis(wrong).await.unwrap();
     let refused = post(&engine, &feed, "b").await;
     assert!(
-        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("sentinel_password")),
+        matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("sentinel_password")),
         "{refused:?}"
     );
 }

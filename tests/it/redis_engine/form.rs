@@ -6,7 +6,7 @@ const MARK: &str = "tc:{probe}:form";
 
 async fn refusal(server: &RedisServer) -> String {
     match Store::redis(StoreOptions::new(server.url())).await {
-        Err(EngineError::Open(why)) => why,
+        Err(StoreError::Open(why)) => why,
         Err(other) => panic!("wanted a refusal at start, got {other}"),
         Ok(_) => panic!("a Redis of another version was opened"),
     }

@@ -153,7 +153,7 @@ async fn junk_under_our_keys_leaves_nothing_half_written() {
         run(&server, &[junk[0], &key, junk[1]]);
         let before = dump(&server);
         match engine.publish(&feed(), vec![gift("b")], NOW).await {
-            Err(EngineError::FeedDamaged(why)) => {
+            Err(StoreError::FeedDamaged(why)) => {
                 assert!(why.contains("prefix"), "{key}: {why}");
                 assert_eq!(dump(&server), before, "{key}: nothing was written");
                 run(&server, &["DEL", &key]);
@@ -175,7 +175,7 @@ async fn junk_under_our_keys_leaves_nothing_half_written() {
                     // A list of the right length that names no row is found out when it is read.
                     Err(error) => {
                         assert!(
-                            matches!(error, EngineError::FeedDamaged(_)) && key.ends_with("list"),
+                            matches!(error, StoreError::FeedDamaged(_)) && key.ends_with("list"),
                             "{error}"
                         );
                         run(&server, &["DEL", &key]);

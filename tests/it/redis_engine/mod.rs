@@ -22,7 +22,7 @@ use tipcast::domain::{
     Answer, Change, Dedup, FeedId, Gift, MAX_SAFE, Millis, Op, Outcome, Policy, PolicyPatch, Position, Status,
 };
 use tipcast::engine::store::StoreOptions;
-use tipcast::engine::{EngineError, Missed, Notice, PolicyChange, Store, Subscription};
+use tipcast::engine::{Missed, Notice, PolicyChange, Store, StoreError, Subscription};
 
 use crate::support::redis_server::RedisServer;
 
@@ -105,7 +105,7 @@ async fn heals(engine: &Store, id: &str) -> Answer {
                 Outcome::New(answer) | Outcome::Duplicate(answer) => return answer,
                 other => panic!("{other:?}"),
             },
-            Err(EngineError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(other) => panic!("{other:?}"),
         }
         assert!(since.elapsed() < PATIENCE, "it does not heal");

@@ -9,10 +9,10 @@ use crate::support::stores::{Corner, Storage};
 async fn a_bad_url_and_a_bad_prefix_are_said_at_once() {
     for url in ["", "http://localhost", "redis://", "redis+cluster://", "redis+sentinel://localhost"] {
         let opened = Store::redis(StoreOptions::new(url)).await;
-        assert!(matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.len() > 20), "{url}");
+        assert!(matches!(opened.as_ref().err(), Some(StoreError::Open(why)) if why.len() > 20), "{url}");
     }
     let options = StoreOptions { prefix: "{x}".into(), ..StoreOptions::new("redis://127.0.0.1:1") };
-    assert!(matches!(Store::redis(options).await.err(), Some(EngineError::Open(_))));
+    assert!(matches!(Store::redis(options).await.err(), Some(StoreError::Open(_))));
 }
 
 /// A server that is as old as this, and agrees to everything else.
@@ -48,7 +48,7 @@ async fn a_server_that_is_too_old_is_said_at_once() {
     let port = old_server("6.2.14");
     let opened = Store::redis(StoreOptions::new(format!("redis://127.0.0.1:{port}/"))).await;
     assert!(
-        matches!(opened.as_ref().err(), Some(EngineError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
+        matches!(opened.as_ref().err(), Some(StoreError::Open(why)) if why.contains("6.2.14") && why.contains("7.0")),
         "{:?}",
         opened.err()
     );
@@ -62,9 +62,9 @@ async fn a_redis_that_is_down_at_the_start_is_waited_for() {
     let since = Instant::now();
     for _ in 0..50 {
         let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
-        assert!(matches!(refused, Err(EngineError::Unavailable(_))), "{refused:?}");
-        assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
-        assert!(matches!(engine.probe_store().await, Err(EngineError::Unavailable(_))));
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(engine.subscribe(&feed()).await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(engine.probe_store().await, Err(StoreError::Unavailable(_))));
     }
     // Each that waited for its time would take two seconds.
     assert!(since.elapsed() < PATIENCE, "calls fail at once while it is down");
@@ -88,7 +88,7 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
     }
     // One after the other they would take 400 seconds.
     let all = tokio::time::timeout(PATIENCE, calls.join_all()).await.expect("no call hangs");
-    assert!(all.iter().all(|result| matches!(result, Err(EngineError::Unavailable(_)))), "{all:?}");
+    assert!(all.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))), "{all:?}");
     assert!(engine.probe_store().await.is_err());
     // Once every connection was given up, calls fail at once: ten take less time than one that waits.
     loop {
@@ -138,7 +138,7 @@ async fn a_killed_redis_comes_back_with_everything_and_subscriptions_go_on() {
     let before = post(&engine, "a").await;
     told_of(&mut subscription, &before.at).await;
     server.kill();
-    assert!(matches!(engine.read_snapshot(&feed(), NOW).await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.read_snapshot(&feed(), NOW).await, Err(StoreError::Unavailable(_))));
     server.start_again();
     let after = heals(&engine, "b").await;
     assert_eq!((after.at.seq, ids(&engine).await.len()), (2, 2), "nothing was lost");
@@ -158,12 +158,12 @@ async fn a_read_only_replica_is_unavailable_and_a_demoted_primary_too() {
     let replica = RedisServer::replica_of(&primary);
     let engine = engine_on(&replica).await;
     let refused = engine.publish(&feed(), vec![gift("a")], NOW).await;
-    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
+    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
     run(&replica, &["REPLICAOF", "NO", "ONE"]);
     assert_eq!(heals(&engine, "a").await.status, Status::Accepted);
     run(&replica, &["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
     let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
-    assert!(matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
+    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("replica")), "{refused:?}");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
     let before = dump(&server);
     let refused = engine.publish(&feed(), vec![gift("b")], NOW).await;
     assert!(
-        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("maxmemory")),
+        matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("maxmemory")),
         "{refused:?}"
     );
     assert_eq!(dump(&server), before, "nothing was written");
@@ -185,7 +185,7 @@ async fn a_server_without_memory_or_credentials_says_what_to_do() {
     let engine = engine_on(&server).await;
     let refused = engine.publish(&feed(), vec![gift("c")], NOW).await;
     assert!(
-        matches!(&refused, Err(EngineError::Unavailable(why)) if why.contains("credentials")),
+        matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("credentials")),
         "{refused:?}"
     );
 }
@@ -197,7 +197,7 @@ async fn a_closed_engine_ends_subscriptions_and_refuses_calls() {
     let mut subscription = engine.subscribe(&feed()).await.unwrap();
     engine.close().await;
     assert!(tokio::time::timeout(PATIENCE, subscription.next()).await.unwrap().is_none());
-    assert!(matches!(engine.publish(&feed(), vec![gift("a")], NOW).await, Err(EngineError::Unavailable(_))));
-    assert!(matches!(engine.subscribe(&feed()).await, Err(EngineError::Unavailable(_))));
-    assert!(matches!(engine.probe_store().await, Err(EngineError::Unavailable(_))));
+    assert!(matches!(engine.publish(&feed(), vec![gift("a")], NOW).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(engine.subscribe(&feed()).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(engine.probe_store().await, Err(StoreError::Unavailable(_))));
 }

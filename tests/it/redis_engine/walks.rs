@@ -54,7 +54,7 @@ async fn walk_to_the_end(t: &Case, engine: &Store, node: &str) -> Walk {
                 all.rows += step.rows;
                 (all.user, all.is_over) = (step.user, step.is_over);
             }
-            Err(EngineError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(StoreError::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(other) => panic!("{other:?}"),
         }
     }

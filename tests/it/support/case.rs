@@ -8,7 +8,7 @@ use tipcast::domain::{
     Position, RowId, Scheduled, Status,
 };
 use tipcast::engine::{
-    DueFate, DueHandled, EngineError, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot,
+    DueFate, DueHandled, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot, StoreError,
     Subscription, Unscheduled,
 };
 
@@ -83,7 +83,7 @@ pub struct Case {
 pub type CaseFn = fn(Case) -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// Where a feed stands.
-pub async fn head_of(engine: impl Into<Subject>, feed: &FeedId) -> Result<Head, EngineError> {
+pub async fn head_of(engine: impl Into<Subject>, feed: &FeedId) -> Result<Head, StoreError> {
     engine.into().read_heads(std::slice::from_ref(feed)).await?.remove(0)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tipcast::engine::EngineError;
+use tipcast::engine::StoreError;
 use tipcast::engine::test_store::{Interception, Interceptor};
 use tipcast::metrics::labels;
 
@@ -48,8 +48,8 @@ impl Interceptor for Mortal {
     }
 }
 
-fn dead() -> EngineError {
-    EngineError::Unavailable("this node is dead".into())
+fn dead() -> StoreError {
+    StoreError::Unavailable("this node is dead".into())
 }
 
 /// Whether a delivery makes this operation.

@@ -13,7 +13,7 @@ use crate::domain::{
     Defined, DropId, DropSpec, DropView, DueKind, FeedId, Hold, HoldId, Millis, Pay, Phase, Position, Sale,
     Trace, Value,
 };
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::{StoredClaim, drop_spec, read_drop_at_rest};
 use crate::engine::protocol::scripts::{self, Call, Script};
@@ -25,7 +25,7 @@ use crate::engine::store::runner::{Reply, Runner};
 use crate::engine::store::writer::{FeedWriter, Preconditions};
 
 /// Holds of one user in one answer.
-const HOLDS: usize = 1000;
+const MAX_HOLDS_LISTED: usize = 1000;
 
 /// What was done of a drop.
 pub(crate) struct Ticked {
@@ -153,7 +153,7 @@ impl DropStock {
         drop: &DropId,
         claim: Claim,
         now: Millis,
-    ) -> Result<Claimed, EngineError> {
+    ) -> Result<Claimed, StoreError> {
         let (reply, answer) = oneshot::channel();
         let submission = Submission { items: vec![claim], now: self.runner().clock(Some(now)), reply };
         let key = (feed.clone(), drop.clone());
@@ -283,7 +283,7 @@ impl DropStock {
         let mut call = self.runner().feed_call(&scripts::HOLDS, feed);
         call.for_a_reader();
         call.key("unpaid", self.runner().keys.unpaid(feed));
-        call.arg("user", user_digest(user)).arg("most", HOLDS);
+        call.arg("user", user_digest(user)).arg("most", MAX_HOLDS_LISTED);
         let reply = self.runner().run_feed(call, feed, Some(now)).await?;
         // A feed in doubt gives no position, and a hold needs none.
         let texts = reply.texts.iter().skip(usize::from(reply.mark.is_none()));

@@ -20,7 +20,7 @@ use crate::engine::{DueDone, DueFeed, DueTurn};
 const TURN_MS: u64 = 500;
 
 /// Feeds of which a policy's delay is remembered.
-const DELAYS: usize = 4096;
+const MAX_REMEMBERED_DELAYS: usize = 4096;
 
 /// A feed as the index names it.
 pub fn read_member(name: &[u8]) -> Option<FeedId> {
@@ -51,7 +51,7 @@ impl DueIndex {
             delays.remove(feed);
             return;
         }
-        if delays.len() >= DELAYS {
+        if delays.len() >= MAX_REMEMBERED_DELAYS {
             delays.clear();
         }
         delays.insert(feed.clone(), delay);

@@ -20,7 +20,7 @@ use crate::engine::protocol::topics::Topics;
 use crate::engine::store::runner::{Runner, needed, number};
 
 /// Members of a part that are moved in one trip.
-const MOVED: usize = 256;
+const MEMBERS_PER_TRIP: usize = 256;
 
 /// One of the two indexes.
 pub(crate) struct TurnIndex {
@@ -269,7 +269,7 @@ impl TurnIndex {
         let (mut stay, mut before) = (0, None);
         loop {
             let mut range = redis::cmd("ZRANGE");
-            range.arg(&members).arg(stay).arg(stay + MOVED - 1).arg("WITHSCORES");
+            range.arg(&members).arg(stay).arg(stay + MEMBERS_PER_TRIP - 1).arg("WITHSCORES");
             let found: Vec<(Vec<u8>, f64)> = self.runner.get(&members, &range).await?;
             if found.is_empty() {
                 return Ok(());
@@ -317,7 +317,7 @@ impl TurnIndex {
         let Some(part) = parts.get(at) else { return Ok((Vec::new(), None)) };
         let [members, _] = self.keys(*part);
         let mut scan = redis::cmd("ZSCAN");
-        scan.arg(&members).arg(cursor).arg("COUNT").arg(MOVED);
+        scan.arg(&members).arg(cursor).arg("COUNT").arg(MEMBERS_PER_TRIP);
         let (next, found): (u64, Vec<(Vec<u8>, f64)>) = self.runner.get(&members, &scan).await?;
         let found = found.iter().filter_map(|(name, at)| Some((read(name)?, Millis(*at as i64)))).collect();
         let goes_on = if next == 0 { (at + 1, 0) } else { (at, next) };

@@ -9,16 +9,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::domain::Millis;
-use crate::engine::EngineError;
+use crate::engine::StoreError;
 
 /// Runs under way for one key: while one is on its way back, Redis works on another.
-const BATCHES: usize = 2;
+const MAX_BATCHES_PER_KEY: usize = 2;
 
 /// Items in one run, as long as single calls bring no more.
-const ITEMS: usize = 128;
+const MAX_BATCH_ITEMS: usize = 128;
 
 /// Where a submission's answers go.
-type Reply<A> = oneshot::Sender<Result<Vec<A>, EngineError>>;
+type Reply<A> = oneshot::Sender<Result<Vec<A>, StoreError>>;
 
 /// One call's items, which stay together, and for each an answer.
 pub(crate) struct Submission<T, A> {
@@ -49,7 +49,7 @@ impl<T, A> Batch<T, A> {
     }
 
     /// Gives everybody their answers, one for each item; or the failure, which is given back.
-    pub(crate) fn answer(self, result: Result<Vec<A>, EngineError>) -> Option<EngineError> {
+    pub(crate) fn answer(self, result: Result<Vec<A>, StoreError>) -> Option<StoreError> {
         let failed = result.as_ref().err().cloned();
         let mut answers = result.unwrap_or_default().into_iter();
         for (count, reply) in self.replies {
@@ -92,7 +92,7 @@ impl<T, A> Queue<T, A> {
         let mut group: Vec<Submission<T, A>> = Vec::new();
         let mut items = 0;
         while let Some(submission) = self.waiting.front() {
-            let fits = items + submission.items.len() <= ITEMS
+            let fits = items + submission.items.len() <= MAX_BATCH_ITEMS
                 && group.first().is_none_or(|p| p.now == submission.now);
             if !group.is_empty() && !fits {
                 break;
@@ -115,7 +115,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
         let mut queues = self.locked();
         let queue = queues.entry(key.clone()).or_default();
         queue.waiting.push_back(submission);
-        if queue.running >= BATCHES {
+        if queue.running >= MAX_BATCHES_PER_KEY {
             return None;
         }
         queue.running += 1;
@@ -124,7 +124,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
 
     /// After a run: who is in the next one. If the run failed, those that wait fail with it: the store
     /// would keep them waiting as long again.
-    pub(crate) fn next(&self, key: &K, failed: Option<&EngineError>) -> Option<Vec<Submission<T, A>>> {
+    pub(crate) fn next(&self, key: &K, failed: Option<&StoreError>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
         let queue = queues.get_mut(key)?;
         if let Some(error) = failed {
@@ -182,7 +182,7 @@ mod tests {
         batcher.submit(&feed, submission(1, None));
         let (reply, mut answer) = oneshot::channel();
         batcher.submit(&feed, Submission { reply, ..submission(1, None) });
-        let error = EngineError::Unavailable("gone".into());
+        let error = StoreError::Unavailable("gone".into());
         assert!(batcher.next(&feed, Some(&error)).is_none());
         assert_eq!(answer.try_recv(), Ok(Err(error)));
     }

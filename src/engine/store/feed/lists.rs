@@ -15,19 +15,19 @@ use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::slots::slot_of_tag;
 use crate::engine::protocol::topics::Topics;
 use crate::engine::protocol::wire::{self, Corrupt};
-use crate::engine::redis::subscriber::PATIENCE;
+use crate::engine::redis::subscriber::CONFIRM_TIMEOUT;
 use crate::engine::store::feed::batcher::{Batch, Batcher, Submission};
 use crate::engine::store::review::blocks::BlockBook;
 use crate::engine::store::runner::Runner;
 use crate::engine::store::totals::counting::{is_again, policy_moves};
 use crate::engine::store::writer::{FeedWriter, Preconditions};
-use crate::engine::{EngineError, Head, Missed, PolicyChange, Snapshot, Subscription};
+use crate::engine::{Head, Missed, PolicyChange, Snapshot, StoreError, Subscription};
 
 /// How often a change of a policy is tried. Each time that several try at once, one of them succeeds.
 const CHANGES_AT_ONCE: usize = 100;
 
 /// Feeds asked for in one trip when they are compared.
-const HEADS: usize = 512;
+const FEEDS_PER_TRIP: usize = 512;
 
 /// The lists of all feeds.
 pub(crate) struct Feeds {
@@ -49,7 +49,7 @@ impl Feeds {
         feed: &FeedId,
         gifts: Vec<Gift>,
         now: Millis,
-    ) -> Result<Vec<Outcome>, EngineError> {
+    ) -> Result<Vec<Outcome>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let submission = Submission { items: gifts, now: self.runner.clock(Some(now)), reply };
         // A run goes on when its caller has gone: others may wait for it.
@@ -225,9 +225,9 @@ impl Feeds {
         Ok(Missed::Changes(changes?))
     }
 
-    pub async fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, EngineError>> {
+    pub async fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, StoreError>> {
         let mut heads = Vec::with_capacity(feeds.len());
-        for chunk in feeds.chunks(HEADS) {
+        for chunk in feeds.chunks(FEEDS_PER_TRIP) {
             // One key each, and MGET: feeds live in many slots, and a key of another type is no feed.
             let asks = chunk.iter().map(|feed| {
                 let mut command = redis::cmd("MGET");
@@ -253,7 +253,7 @@ impl Feeds {
         if self.topics.want_feed(feed, &channel, reply) {
             self.runner.backend.listen(slot_of_tag(feed.as_str()), &channel)?;
         }
-        match timeout(PATIENCE, answer).await {
+        match timeout(CONFIRM_TIMEOUT, answer).await {
             Ok(answer) => answer.unwrap_or_else(|_| Err(Fault::stay(CLOSED))),
             Err(_) => Err(Fault::stay("Redis did not confirm a subscription in time")),
         }
@@ -263,11 +263,11 @@ impl Feeds {
 /// The answer to what was submitted: behind one batch at most, unless Redis is slow and many wait.
 pub(crate) async fn in_turn<A>(
     runner: &Runner,
-    answer: oneshot::Receiver<Result<Vec<A>, EngineError>>,
-) -> Result<Vec<A>, EngineError> {
+    answer: oneshot::Receiver<Result<Vec<A>, StoreError>>,
+) -> Result<Vec<A>, StoreError> {
     match timeout(runner.batch_timeout(), answer).await {
-        Ok(answer) => answer.unwrap_or_else(|_| Err(EngineError::Unavailable(CLOSED.into()))),
-        Err(_) => Err(EngineError::Unavailable(
+        Ok(answer) => answer.unwrap_or_else(|_| Err(StoreError::Unavailable(CLOSED.into()))),
+        Err(_) => Err(StoreError::Unavailable(
             "Redis is slow, and too many gifts or claims of one feed wait for it".into(),
         )),
     }

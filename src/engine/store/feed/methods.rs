@@ -5,7 +5,7 @@ use crate::domain::moderate::{GiftRefunded, TakingBack};
 use crate::domain::{Control, FeedId, Gift, GiftId, GiftTakenBack, Millis, Outcome, Policy, Position, RowId};
 use crate::engine::store::Store;
 use crate::engine::{
-    EngineError, Head, Missed, PolicyChange, Snapshot, StoreResult, Subscription, Walk, counted,
+    Head, Missed, PolicyChange, Snapshot, StoreError, StoreResult, Subscription, Walk, counted,
 };
 use crate::metrics::labels::Operation;
 
@@ -71,7 +71,7 @@ impl Store {
     /// Reads the positions of feeds, in the order asked. It is cheap, for comparing every second or two, and
     /// removes no rows whose time has passed. Each feed has an answer of its own, because shards fail one by
     /// one.
-    pub async fn read_heads(&self, feeds: &[FeedId]) -> StoreResult<Vec<Result<Head, EngineError>>> {
+    pub async fn read_heads(&self, feeds: &[FeedId]) -> StoreResult<Vec<Result<Head, StoreError>>> {
         self.measured(Operation::Heads, None, async { StoreResult::Ok(self.parts.feeds.heads(feeds).await) })
             .await
     }

@@ -25,7 +25,7 @@ const LEASE_MS: u64 = 15_000;
 const REST_MS: u64 = 1_500;
 
 /// Keys that one step looks at in each shard, about: some hundred microseconds of its time.
-const KEYS: u32 = 512;
+const KEYS_PER_STEP: u32 = 512;
 
 /// Walks through all feeds for the rows of blocked users.
 pub(crate) struct Walks {
@@ -135,7 +135,8 @@ impl Walks {
         let Backend::At(cursor, process) = place else { return Ok((Backend::Done, 0, 0)) };
         let keys = &self.runner.keys;
         let (pattern, within) = (keys.list_of_any(), self.runner.options.call_timeout);
-        let scanned = shards.scan(at, *cursor, (&pattern, KEYS), within).await?.ok_or(Corrupt("keys"))?;
+        let scanned =
+            shards.scan(at, *cursor, (&pattern, KEYS_PER_STEP), within).await?.ok_or(Corrupt("keys"))?;
         let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
         if *cursor != 0 && server != *process {
             // Another process, to which the cursor means nothing: from the start.

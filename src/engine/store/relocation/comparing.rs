@@ -2,21 +2,21 @@
 
 use redis::{Cmd, FromRedisValue, Value};
 
-use super::{MoveProgress, Moved, Target, WITHIN, about};
+use super::{BATCH_TIMEOUT, MoveProgress, Moved, Target, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::redis::form::{FENCE, FORM_KEY};
 use crate::engine::redis::scan::all_under;
-use crate::engine::store::relocation::copying::{BYTES, CALLS, ELEMENTS};
+use crate::engine::store::relocation::copying::{BYTES_PER_BATCH, CALLS_PER_BATCH, ELEMENTS};
 use crate::engine::store::relocation::plan::{Content, Item, Plan};
 
 /// By how many milliseconds an expiry may be another: clocks are read at both ends of a batch.
 const TOLERATED: i64 = 10_000;
 
 /// Differences that are named.
-const NAMED: usize = 5;
+const MAX_NAMED_DIFFERENCES: usize = 5;
 
 /// Keys that one step of SCAN looks at.
-const STEP: u32 = 1_000;
+const KEYS_PER_SCAN: u32 = 1_000;
 
 /// What was moved, if it is there as it is in the folder; else which keys are not.
 ///
@@ -70,7 +70,7 @@ impl Differences {
         }
         key.clone_into(&mut self.last);
         self.count += 1;
-        if self.named.len() < NAMED {
+        if self.named.len() < MAX_NAMED_DIFFERENCES {
             self.named.push(format!("{key}: {what}"));
         }
     }
@@ -172,7 +172,7 @@ impl Asking {
         for check in checks_of(item) {
             self.bytes += check.wanted.bytes();
             self.checks.push(check);
-            if self.checks.len() >= CALLS || self.bytes >= BYTES {
+            if self.checks.len() >= CALLS_PER_BATCH || self.bytes >= BYTES_PER_BATCH {
                 self.send(target, content, differences).await?;
             }
         }
@@ -231,8 +231,10 @@ async fn look_for_others(
     for shard in 0..shards.count() {
         let mut cursor = 0;
         loop {
-            let step =
-                shards.scan(shard, cursor, (&pattern, STEP), WITHIN).await.map_err(|fault| fault.why)?;
+            let step = shards
+                .scan(shard, cursor, (&pattern, KEYS_PER_SCAN), BATCH_TIMEOUT)
+                .await
+                .map_err(|fault| fault.why)?;
             let step = step.ok_or("Redis answered SCAN with something else")?;
             for key in step.keys {
                 let is_ours = key == state || key.ends_with(FENCE) || key.ends_with(FORM_KEY);

@@ -8,10 +8,10 @@ use crate::engine::embedded::numbers::write_float;
 use crate::engine::store::relocation::plan::{Content, Item, Plan};
 
 /// Calls in a batch.
-pub(super) const CALLS: usize = 512;
+pub(super) const CALLS_PER_BATCH: usize = 512;
 
 /// Bytes in a batch, but for a value that alone is larger.
-pub(super) const BYTES: usize = 256 << 10;
+pub(super) const BYTES_PER_BATCH: usize = 256 << 10;
 
 /// Elements that one call is about.
 pub(super) const ELEMENTS: usize = 128;
@@ -57,7 +57,7 @@ struct Batch {
 
 impl Batch {
     fn is_full(&self) -> bool {
-        self.calls.len() >= CALLS || self.bytes >= BYTES
+        self.calls.len() >= CALLS_PER_BATCH || self.bytes >= BYTES_PER_BATCH
     }
 
     fn add(&mut self, key: &str, command: Cmd, bytes: usize) {
@@ -111,7 +111,7 @@ async fn write(
             bytes += part.len();
         }
         count += 1;
-        if count >= ELEMENTS || bytes >= BYTES / 4 {
+        if count >= ELEMENTS || bytes >= BYTES_PER_BATCH / 4 {
             batch.add(key, std::mem::replace(&mut call, command(word)), bytes);
             (count, bytes) = (0, 0);
             if batch.is_full() {

@@ -29,7 +29,7 @@ use crate::engine::store::parts::{StoreBuilder, connect};
 use crate::engine::store::runner::AGREED_MS;
 
 /// How long a server may take for one batch.
-const WITHIN: Duration = Duration::from_secs(30);
+const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How far a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,14 +134,14 @@ impl Target {
     }
 
     async fn ask<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T, String> {
-        let said = self.topology.command(key, command, WITHIN).await.map_err(|fault| fault.why)?;
+        let said = self.topology.command(key, command, BATCH_TIMEOUT).await.map_err(|fault| fault.why)?;
         redis::from_redis_value(said)
             .map_err(|_| "Redis answered something else than it was asked".to_owned())
     }
 
     /// Makes a batch of calls, each about one key. The answers in their order; an error when any was refused.
     async fn ask_all(&self, commands: &[(u16, Cmd)]) -> Result<Vec<redis::Value>, String> {
-        let answers = self.topology.commands(commands, WITHIN).await;
+        let answers = self.topology.commands(commands, BATCH_TIMEOUT).await;
         answers.into_iter().map(|answer| answer.map_err(|fault| fault.why)).collect()
     }
 }

@@ -24,10 +24,10 @@ use crate::engine::store::reports::stored::{READER_KEYS, read_hook, stored_hook}
 use crate::engine::store::runner::{Runner, needed};
 
 /// Feeds of which it is remembered that this node appended to them lately.
-const RECENT: usize = 4096;
+const MAX_RECENT_FEEDS: usize = 4096;
 
 /// How long that is. Nodes learn of a new webhook of all feeds well within this.
-const LATELY: Duration = Duration::from_secs(60);
+const RECENT_TIME: Duration = Duration::from_secs(60);
 
 /// Feeds that webhooks of all feeds are brought to at the same time.
 const ATTACHED: usize = 16;
@@ -92,10 +92,10 @@ impl Attaching {
             *at = now;
             return;
         }
-        if recent.len() >= RECENT {
-            recent.retain(|_, at| now.duration_since(*at) < LATELY);
+        if recent.len() >= MAX_RECENT_FEEDS {
+            recent.retain(|_, at| now.duration_since(*at) < RECENT_TIME);
         }
-        if recent.len() < RECENT {
+        if recent.len() < MAX_RECENT_FEEDS {
             recent.insert(feed.clone(), now);
         }
     }
@@ -103,7 +103,7 @@ impl Attaching {
     /// Feeds that this node appended to lately.
     pub fn recent(&self) -> Vec<FeedId> {
         let mut recent = lock(&self.recent);
-        recent.retain(|_, at| at.elapsed() < LATELY);
+        recent.retain(|_, at| at.elapsed() < RECENT_TIME);
         recent.keys().cloned().collect()
     }
 

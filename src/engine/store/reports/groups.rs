@@ -22,13 +22,13 @@ use crate::engine::store::reports::index::JobIndex;
 use crate::engine::store::reports::stored::{entry, padded, reader_keys};
 use crate::engine::store::review::reviews;
 use crate::engine::store::runner::{Runner, needed, number};
-use crate::engine::{LISTED, READERS_MAX};
+use crate::engine::{MAX_LISTED, READERS_MAX};
 
 /// Dead letters that one call of the script sends again, where all are to be.
 const REPLAYED: u64 = 1_000;
 
 /// Dead letters read in one trip.
-const LETTERS: usize = 500;
+const DEAD_LETTERS_PER_TRIP: usize = 500;
 
 fn name_of_group(feed: &FeedId, group: &GroupId) -> String {
     format!("{feed} {group}")
@@ -55,7 +55,7 @@ pub async fn unnote(runner: &Runner, key: &str, name: &str) -> Result<(), Fault>
 /// Reads the first names in such a list.
 pub fn noted(list: String) -> (String, redis::Cmd) {
     let mut range = redis::cmd("ZRANGE");
-    range.arg(&list).arg(0).arg(LISTED - 1);
+    range.arg(&list).arg(0).arg(MAX_LISTED - 1);
     (list, range)
 }
 
@@ -364,7 +364,7 @@ impl Groups {
             }
         };
         readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
-        readers.truncate(LISTED);
+        readers.truncate(MAX_LISTED);
         Ok(readers)
     }
 
@@ -382,7 +382,7 @@ impl Groups {
         let members: Vec<String> =
             self.runner.get(&deaths, redis::cmd("ZRANGE").arg(&deaths).arg(skip).arg(skip + max - 1)).await?;
         let mut letters = Vec::with_capacity(members.len());
-        for part in members.chunks(LETTERS) {
+        for part in members.chunks(DEAD_LETTERS_PER_TRIP) {
             let texts: Vec<Option<Vec<u8>>> =
                 self.runner.get(&dead, redis::cmd("HMGET").arg(&dead).arg(part)).await?;
             for (member, text) in part.iter().zip(texts) {

@@ -16,7 +16,7 @@ use crate::engine::store::reports::groups::{Groups, note, noted, noted_everywher
 use crate::engine::store::reports::signing::Signing;
 use crate::engine::store::reports::stored::{read_hook, reader_keys, stored_hook};
 use crate::engine::store::runner::Runner;
-use crate::engine::{HOOKS_OF_ALL_MAX, LISTED, READERS_MAX, Swapped};
+use crate::engine::{HOOKS_OF_ALL_MAX, MAX_LISTED, READERS_MAX, Swapped};
 
 /// The webhooks of feeds, and those of all feeds.
 pub struct Webhooks {
@@ -100,7 +100,7 @@ impl Webhooks {
             return Err(fault);
         }
         all.sort_by_cached_key(|(key, _)| (key.scope.to_string(), key.name.to_string()));
-        all.truncate(LISTED);
+        all.truncate(MAX_LISTED);
         Ok(all)
     }
 
@@ -109,7 +109,7 @@ impl Webhooks {
         let (first, behind) = letters_of(hook);
         let lists = self.runner.parts(Shared::Hooks).into_iter().map(|part| {
             let (list, mut range) = (self.runner.keys.letter_feeds(part), redis::cmd("ZRANGE"));
-            range.arg(&list).arg(&first).arg(&behind).arg("BYLEX").arg("LIMIT").arg(0).arg(LISTED);
+            range.arg(&list).arg(&first).arg(&behind).arg("BYLEX").arg("LIMIT").arg(0).arg(MAX_LISTED);
             (list, range)
         });
         let read = |name: String| {
@@ -122,7 +122,7 @@ impl Webhooks {
             .map(read)
             .collect::<Result<Vec<FeedId>, Fault>>()?;
         feeds.sort_unstable();
-        feeds.truncate(LISTED);
+        feeds.truncate(MAX_LISTED);
         Ok(feeds)
     }
 

@@ -139,7 +139,7 @@ impl Store {
         self.measured(Operation::Readers, Some(feed), self.parts.groups.delete_group(feed, group)).await
     }
 
-    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`crate::engine::LISTED`].
+    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`crate::engine::MAX_LISTED`].
     pub async fn list_readers(&self, feed: Option<&FeedId>) -> StoreResult<Vec<(FeedId, Reader)>> {
         self.measured(Operation::Readers, None, self.parts.groups.readers(feed)).await
     }
@@ -169,7 +169,7 @@ impl Store {
             .await
     }
 
-    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`crate::engine::LISTED`].
+    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`crate::engine::MAX_LISTED`].
     pub async fn list_dead_letter_feeds(&self, hook: &HookId) -> StoreResult<Vec<FeedId>> {
         self.measured(Operation::Letters, None, self.parts.webhooks.letter_feeds(hook)).await
     }
@@ -179,7 +179,7 @@ impl Store {
         self.measured(Operation::Hooks, None, self.parts.webhooks.hook(key)).await
     }
 
-    /// Every webhook in the store, by scope and name; at most [`crate::engine::LISTED`].
+    /// Every webhook in the store, by scope and name; at most [`crate::engine::MAX_LISTED`].
     pub async fn list_webhooks(&self) -> StoreResult<Vec<(HookKey, Hook)>> {
         self.measured(Operation::Hooks, None, self.parts.webhooks.hooks()).await
     }

@@ -15,10 +15,10 @@ use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::runner::Runner;
 
 /// How long blocks are remembered: they hold on every node within a second.
-const FRESH: Duration = Duration::from_millis(400);
+const CACHE_TIME: Duration = Duration::from_millis(400);
 
 /// Scopes whose blocks are remembered.
-const SCOPES: usize = 4_096;
+const MAX_CACHED_SCOPES: usize = 4_096;
 
 /// Blocks by user.
 type Blocks = Arc<HashMap<String, Block>>;
@@ -102,7 +102,7 @@ impl BlockBook {
     async fn remembered(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
         let known = self.locked().get(scope).cloned();
         if let Some((at, blocks)) = &known
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_TIME
         {
             return Ok(blocks.clone());
         }
@@ -135,10 +135,10 @@ impl BlockBook {
 
     fn keep(&self, scope: &BlockScope, blocks: Blocks) {
         let mut lately = self.locked();
-        if lately.len() >= SCOPES && !lately.contains_key(scope) {
-            lately.retain(|_, (at, _)| at.elapsed() < FRESH);
+        if lately.len() >= MAX_CACHED_SCOPES && !lately.contains_key(scope) {
+            lately.retain(|_, (at, _)| at.elapsed() < CACHE_TIME);
         }
-        if lately.len() < SCOPES {
+        if lately.len() < MAX_CACHED_SCOPES {
             lately.insert(scope.clone(), (Instant::now(), blocks));
         }
     }

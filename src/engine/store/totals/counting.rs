@@ -16,7 +16,7 @@ use crate::engine::store::totals::known_rankings::KnownRankings;
 use crate::engine::store::writer::{FeedWriter, Preconditions};
 
 /// How often a call is made anew because the policy or the calendar was another by then.
-const AGAIN: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// Users that `lua/totals/rank.lua` ranks in one call.
 const RANKED_AT_ONCE: u64 = 256;
@@ -50,7 +50,7 @@ impl FeedWriter {
     /// Brings the rankings up to what users gave before this call.
     async fn rank(&self, feed: &FeedId, now: Option<Millis>) -> Result<(), Fault> {
         let mut rankings = self.rankings.of(feed);
-        let (mut waiting, mut attempts) = (None, AGAIN);
+        let (mut waiting, mut attempts) = (None, MAX_ATTEMPTS);
         while attempts > 0 {
             let mut call = self.runner.timed(&scripts::TOTALS_RANK, now);
             let [totals, sums, people, unranked] = self.runner.keys.totals(feed);
@@ -88,7 +88,7 @@ impl FeedWriter {
     ) -> Result<Reply, Fault> {
         let mut clock = self.runner.clock(now).unwrap_or_else(Millis::now);
         let mut prepared = Preconditions { rankings: self.rankings.of(feed), ..Preconditions::default() };
-        for _ in 0..AGAIN {
+        for _ in 0..MAX_ATTEMPTS {
             let policy = self.runner.with_overrides(&self.runner.overrides(feed).await?)?;
             let call = |prepared: &Preconditions| {
                 let mut call = self.runner.feed_call(script, feed);
@@ -117,7 +117,7 @@ impl FeedWriter {
         own: impl Fn(&mut Call, &KnownRankings, bool) + Sync,
     ) -> Result<Vec<String>, Fault> {
         let (mut rankings, mut are_ranked) = (self.rankings.of(feed), false);
-        for _ in 0..AGAIN {
+        for _ in 0..MAX_ATTEMPTS {
             let mut call = self.runner.timed(script, Some(now));
             let [totals, ..] = self.runner.keys.totals(feed);
             call.keys([("policy", self.runner.keys.policy(feed)), ("totals", totals)]);

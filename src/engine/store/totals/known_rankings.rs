@@ -8,10 +8,10 @@ use crate::engine::protocol::keys::Keys;
 use crate::engine::protocol::scripts::Call;
 
 /// Feeds whose rankings are known; all are forgotten when there are more, and learned again.
-const FEEDS: usize = 65_536;
+const MAX_FEEDS: usize = 65_536;
 
 /// Runs and measures that are remembered of a feed; beyond them what a script asked for last.
-const RUNS: usize = 12;
+const MAX_RUNS_PER_FEED: usize = 12;
 const MEASURES: usize = 16;
 
 /// A ranking of each of these runs by each of these measures, both with blanks between.
@@ -52,11 +52,11 @@ impl KnownRankingsOfFeeds {
     /// Takes in what a script asked for: that, and what is known already.
     pub fn learn(&self, feed: &FeedId, asked: KnownRankings) -> KnownRankings {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= FEEDS && !known.contains_key(feed) {
+        if known.len() >= MAX_FEEDS && !known.contains_key(feed) {
             known.clear();
         }
         let before = known.entry(feed.clone()).or_default();
-        before.runs = joined(&before.runs, asked.runs, RUNS);
+        before.runs = joined(&before.runs, asked.runs, MAX_RUNS_PER_FEED);
         before.measures = joined(&before.measures, asked.measures, MEASURES);
         before.clone()
     }

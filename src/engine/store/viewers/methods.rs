@@ -3,7 +3,7 @@
 use crate::domain::{FeedId, Millis};
 use crate::engine::store::Store;
 use crate::engine::{
-    Count, EngineError, Presence, RequestUse, Revocation, RevokedAt, RevokedPage, StoreResult,
+    Count, Presence, RequestUse, Revocation, RevokedAt, RevokedPage, StoreError, StoreResult,
 };
 use crate::metrics::labels::Operation;
 
@@ -13,7 +13,7 @@ impl Store {
     pub async fn revoke_viewer(&self, revocation: &Revocation, now: Millis) -> StoreResult<Millis> {
         self.measured(Operation::Revoke, None, async {
             let before = self.parts.viewers.revoke(revocation, now).await?;
-            before.ok_or(EngineError::Overloaded("list of revoked viewers"))
+            before.ok_or(StoreError::Overloaded("list of revoked viewers"))
         })
         .await
     }

@@ -13,7 +13,7 @@ use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::feed::lists::Feeds;
 
 /// Feeds reported or read in one trip.
-const FEEDS: usize = 256;
+const FEEDS_PER_TRIP: usize = 256;
 
 /// How long counts are kept that are not renewed, in milliseconds. Nodes report all counts more often than that.
 const KEPT_MS: u64 = 86_400_000;
@@ -22,7 +22,7 @@ impl Feeds {
     /// See [`crate::engine::Store::report_presence`]. A shard that is away holds up no other.
     pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
         let mut missed = None;
-        for chunk in counts.chunks(FEEDS) {
+        for chunk in counts.chunks(FEEDS_PER_TRIP) {
             let mut asks = Vec::with_capacity(3 * chunk.len());
             for (feed, Count { watchers, overlays }) in chunk {
                 let keys = &self.runner.keys;
@@ -52,7 +52,7 @@ impl Feeds {
     /// See [`crate::engine::Store::read_presence`].
     pub async fn presence(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
         let mut all = Vec::with_capacity(feeds.len());
-        for chunk in feeds.chunks(FEEDS) {
+        for chunk in feeds.chunks(FEEDS_PER_TRIP) {
             all.extend(self.presence_of(chunk).await?);
         }
         Ok(all)

@@ -10,7 +10,7 @@ use crate::http::tls::Secured;
 use crate::metrics::labels::{Cut, Handshake};
 
 /// Who has been at it for so long has stalled, and makes room for others where there is none.
-const STALLED: Duration = Duration::from_secs(3);
+const STALLED_AFTER: Duration = Duration::from_secs(3);
 
 /// When there is no room, this part of all handshakes is to make some, at least one.
 const ROOM_PART: usize = 64;
@@ -54,7 +54,7 @@ impl Inbound {
         if open.handshakes.saturating_sub(leaving) < open.bounds.handshakes {
             return true;
         }
-        opening.retain(|state| !state.is_cut() && state.lasts(now) >= STALLED);
+        opening.retain(|state| !state.is_cut() && state.lasts(now) >= STALLED_AFTER);
         opening.sort_by_key(|state| std::cmp::Reverse(state.lasts(now)));
         opening.truncate((open.bounds.handshakes / ROOM_PART).max(1));
         let cut = opening.iter().filter(|state| state.cut()).count();

@@ -133,7 +133,7 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
             true => done += pair.ours.write(&text[done..], take).unwrap(),
             false => _ = pair.ours.flush(take).unwrap(),
         }
-        assert!(pair.ours.unsent.len() <= SEALED, "at most a record is kept");
+        assert!(pair.ours.unsent.len() <= MAX_SEALED_BYTES, "at most a record is kept");
     }
     let mut told = Vec::new();
     for bytes in wire.chunks(5000) {

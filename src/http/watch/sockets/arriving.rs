@@ -18,7 +18,7 @@ use crate::http::tls::Tls;
 
 /// What is kept of a head that has not come whole, and of what follows one that waits. Longer heads are the HTTP
 /// server's, which has a limit of its own.
-pub(super) const KEPT: usize = 16 << 10;
+pub(super) const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Said to a client that did not ask for anything in time.
 const TOO_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -92,7 +92,7 @@ fn keep(
     ended: bool,
 ) -> bool {
     *unread = false;
-    while received.len() <= KEPT {
+    while received.len() <= MAX_HEAD_BYTES {
         match line.read(stream, buffer, |bytes| received.extend_from_slice(bytes)) {
             Came::Bytes(n) if n < buffer.len() && !ended => return true,
             Came::Bytes(_) => {}

@@ -34,16 +34,16 @@ use crate::supervise::{Beat, faults};
 mod arrivals;
 
 /// Bytes read at once, into one buffer for all sockets of the thread.
-const BUFFER: usize = 16 << 10;
+const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// Events taken from the kernel at once.
-const EVENTS: usize = 1024;
+const EVENTS_PER_POLL: usize = 1024;
 
 /// Connections taken from other threads at once.
 const HANDOVERS: usize = 256;
 
 /// Sockets written to before other work of the thread gets its turn.
-const ROUND: usize = 1024;
+const MAX_WRITES_PER_ROUND: usize = 1024;
 
 /// Steps of TLS handshakes taken before other work of the thread gets its turn: each may take as long as writing to
 /// some fifty watchers.
@@ -120,11 +120,11 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             wakes: worker.wakes(),
             worker,
             poll: waitable(Polled(poll))?,
-            events: Events::with_capacity(EVENTS),
+            events: Events::with_capacity(EVENTS_PER_POLL),
             told: Vec::new(),
             listening,
             sockets: Slab::new(),
-            buffer: vec![0; BUFFER].into(),
+            buffer: vec![0; READ_BUFFER_BYTES].into(),
             unread: Vec::new(),
             handshakes: 0,
             round: Vec::new(),
@@ -226,7 +226,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 return false;
             }
         }
-        let end = (self.attended + ROUND).min(self.round.len());
+        let end = (self.attended + MAX_WRITES_PER_ROUND).min(self.round.len());
         for n in self.attended..end {
             self.attend(Told::woken(self.round[n]), now);
         }

@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 
 /// Connections on their way to one thread; when all threads have as many, more are closed unanswered, which a
 /// client takes for a lost connection and tries again.
-const WAITING: usize = 4096;
+const MAX_QUEUED_CONNECTIONS: usize = 4096;
 
 /// A watcher that goes to a thread with fewer of them.
 pub(super) struct Handover<H> {
@@ -73,7 +73,7 @@ pub struct Queues<T> {
 impl<T> Queues<T> {
     /// To `threads` threads; each takes one of the receivers.
     pub fn new(threads: usize) -> (Queues<T>, Vec<mpsc::Receiver<T>>) {
-        let (queues, ends) = (0..threads.max(1)).map(|_| mpsc::channel(WAITING)).unzip();
+        let (queues, ends) = (0..threads.max(1)).map(|_| mpsc::channel(MAX_QUEUED_CONNECTIONS)).unzip();
         (Queues { queues, turn: AtomicUsize::new(0) }, ends)
     }
 

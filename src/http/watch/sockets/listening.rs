@@ -18,7 +18,7 @@ use crate::metrics::labels::Turned;
 pub(super) const AT_ONCE: usize = 64;
 
 /// The pause after the kernel could not give a connection, as when descriptors have run out.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The pause while connections that were cut have not ended yet.
 const ROOM_PAUSE: Duration = Duration::from_millis(2);
@@ -76,7 +76,7 @@ impl Listening {
                         "a connection cannot be accepted, and is tried again; where descriptors have run out, allow \
                          more of them (ulimit -n) or fewer [limits] connections"
                     );
-                    self.pause_for(PAUSE, cx);
+                    self.pause_for(ACCEPT_PAUSE, cx);
                     return None;
                 }
             }

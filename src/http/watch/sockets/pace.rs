@@ -7,26 +7,26 @@ use super::handler::Carried;
 use crate::live::moment::Moment;
 
 /// Rounds shorter than this are not worth a rest.
-const SHORT: Duration = Duration::from_millis(2);
+const MIN_ROUND: Duration = Duration::from_millis(2);
 
 /// A round's rest, as a part of the time it took: at least.
-const REST: f64 = 0.25;
+const DELAY_SHARE: f64 = 0.25;
 
 /// The longest rest; the contract of `flush_ms` is stretched by no more.
 const REST_MOST: Duration = Duration::from_millis(100);
 
-/// Up to this, a rest is half of its round, and as long as it when it carried [`MANY`] changes to each socket: then
+/// Up to this, a rest is half of its round, and as long as it when it carried [`MANY_CHANGES`] changes to each socket: then
 /// more of the same burst come while the clients read.
-const BRIEF: Duration = Duration::from_millis(8);
+const SHORT_DELAY: Duration = Duration::from_millis(8);
 
-/// See [`BRIEF`].
-const MANY: f64 = 3.0;
+/// See [`SHORT_DELAY`].
+const MANY_CHANGES: f64 = 3.0;
 
 /// How much of what the fullest of the last rounds carried is as much again.
-const AGAIN: f64 = 0.95;
+const AS_MUCH_SHARE: f64 = 0.95;
 
 /// What is left, with each round, of what the fullest one carried.
-const FADE: f64 = 0.98;
+const PEAK_DECAY: f64 = 0.98;
 
 /// When the next round may begin.
 #[derive(Debug, Default)]
@@ -51,19 +51,19 @@ pub(super) struct Rest {
 impl Pace {
     /// A round ended that took `busy`, began when `owed` deliveries were, and wrote `carried`. None: the next may begin.
     pub fn round(&mut self, busy: Duration, owed: u64, carried: Carried, now: Moment) -> Option<Rest> {
-        self.fullest = (self.fullest * FADE).max(carried.changes as f64);
-        if busy < SHORT {
+        self.fullest = (self.fullest * PEAK_DECAY).max(carried.changes as f64);
+        if busy < MIN_ROUND {
             self.stretch = Duration::ZERO;
             return None;
         }
         let each = carried.changes as f64 / carried.writes.max(1) as f64;
-        let brief = busy.mul_f64((each / MANY).clamp(0.5, 1.0)).min(BRIEF);
-        let least = busy.mul_f64(REST).min(REST_MOST);
+        let brief = busy.mul_f64((each / MANY_CHANGES).clamp(0.5, 1.0)).min(SHORT_DELAY);
+        let least = busy.mul_f64(DELAY_SHARE).min(REST_MOST);
         let most = least.max(brief);
         self.stretch = busy + most;
         // What came during the round and was written in it is announced, and counted, only now.
         let ahead = carried.changes.saturating_sub(owed);
-        let enough = (self.fullest * AGAIN) as u64 + ahead;
+        let enough = (self.fullest * AS_MUCH_SHARE) as u64 + ahead;
         Some(Rest { least: now + least, most: now + most, enough, least_is_over: false })
     }
 

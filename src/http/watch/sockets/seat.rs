@@ -12,7 +12,7 @@ use super::handover::{Handover, Queues};
 
 /// A thread that has this number of sockets more than another, and an eighth, hands new watchers to it: fan-out is
 /// shared by all cores, and most watchers stay where they were accepted.
-const UNEVEN: usize = 32;
+const MAX_IMBALANCE: usize = 32;
 
 /// The same for a thread that watchers come to because others of their group are there.
 const UNEVEN_TOGETHER: usize = 1024;
@@ -65,7 +65,7 @@ impl<H> Seat<H> {
         let home = group.map(|group| (group % open.len() as u64) as usize);
         let to = match home.filter(|home| is_even(*home, UNEVEN_TOGETHER)) {
             Some(home) => home,
-            None if is_even(self.number, UNEVEN) => self.number,
+            None if is_even(self.number, MAX_IMBALANCE) => self.number,
             None => least,
         };
         if to == self.number {

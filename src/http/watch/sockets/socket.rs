@@ -15,7 +15,7 @@ use crate::live::moment::Moment;
 use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
-const READS: usize = 4;
+const MAX_READS: usize = 4;
 
 /// A socket and what is output on it.
 pub(super) struct Socket<C, L> {
@@ -87,7 +87,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     /// Reads what came, through the thread's `buffer`; `ended`: the other side may have ended.
     pub fn read(&mut self, buffer: &mut [u8], ended: bool, now: Moment) -> Input {
         let (line, handler) = (&mut self.line, &mut self.handler);
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
                 Came::Bytes(n) if n < buffer.len() && !ended => return Input::Dry,
                 Came::Bytes(_) => {}

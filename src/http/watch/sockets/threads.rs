@@ -18,7 +18,7 @@ use super::seat::{Seat, Shared};
 use crate::supervise::{Beat, Part, Parts};
 
 /// The pause before a thread begins anew.
-const PAUSE: Duration = Duration::from_millis(100);
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// The threads that serve sockets. When this is dropped they end, and cut what is still open.
 pub struct SocketThreads<H> {
@@ -62,7 +62,7 @@ impl<H: Send + 'static> SocketThreads<H> {
                         ),
                     }
                     vital.beat().rests();
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(RESTART_PAUSE);
                     parts.restarted(Part::Sockets);
                 }
                 vital.done();

@@ -2,7 +2,7 @@
 //! memory agrees with the disk again.
 
 use tipcast::domain::{Hook, Job, Reader};
-use tipcast::engine::{EngineError, Swapped};
+use tipcast::engine::{StoreError, Swapped};
 
 use crate::support::case::{Case, PATIENCE};
 use crate::support::gifts::gift;
@@ -39,7 +39,7 @@ async fn an_entry_whose_commit_fails_was_never_there() {
         spoil(&t, true).await;
         let lost = vec![gift("lost").parse()];
         let failed = t.engine.publish(&t.feed, lost, t.now).await;
-        assert!(matches!(failed, Err(EngineError::Unavailable(_))), "{failed:?}");
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
         spoil(&t, false).await;
     }
     t.give(&["b"]).await;

@@ -9,7 +9,7 @@ use mio::{Interest, Token};
 
 use super::{Entry, EventLoop, HANDSHAKES, Told};
 use crate::http::tls::Tls;
-use crate::http::watch::sockets::arriving::{Arriving, KEPT, Waits};
+use crate::http::watch::sockets::arriving::{Arriving, MAX_HEAD_BYTES, Waits};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
 use crate::http::watch::sockets::handover::Handover;
 use crate::http::watch::sockets::line::{Came, Plain, read};
@@ -126,7 +126,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) {
         match verdict {
             Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
-            Judgement::More if received.len() <= KEPT => {
+            Judgement::More if received.len() <= MAX_HEAD_BYTES => {
                 if visitor.handshake.is_none() {
                     visitor.peer.begins(!received.is_empty());
                 }
