@@ -86,7 +86,7 @@ impl Body {
             && answer.status() != StatusCode::REQUEST_TIMEOUT
             && announced.is_none_or(|n| n <= READ_ON_MOST as u64);
         if waits {
-            inbound::attend::is_judged(answer.request());
+            inbound::attend::enter_draining(answer.request());
             if within(time / 2, pin!(self.read_on())).await == Some(true) {
                 return answer;
             }

@@ -56,13 +56,13 @@ pub(super) struct Bench {
 }
 
 /// An answer, read whole.
-pub(super) struct Told {
+pub(super) struct TestAnswer {
     pub(super) status: u16,
     head: HttpResponse<()>,
     pub(super) text: String,
 }
 
-impl Told {
+impl TestAnswer {
     pub(super) fn header(&self, name: &str) -> &str {
         self.head.headers().get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -96,7 +96,7 @@ impl Bench {
     }
 
     /// As a program of the same machine: there are no keys.
-    pub(super) async fn send(&self, request: TestRequest) -> Told {
+    pub(super) async fn send(&self, request: TestRequest) -> TestAnswer {
         let request = request.peer_addr(([127, 0, 0, 1], 9).into()).insert_header(("Host", "127.0.0.1:8080"));
         let service = init_service(app(self.gate.clone())).await;
         let answer = match try_call_service(&service, request.to_request()).await {
@@ -105,7 +105,7 @@ impl Bench {
         };
         let (head, body) = answer.into_parts();
         let text = String::from_utf8(to_bytes(body).await.unwrap_or_default().to_vec()).unwrap();
-        Told { status: head.status().as_u16(), head, text }
+        TestAnswer { status: head.status().as_u16(), head, text }
     }
 
     /// How the store answers from now on.
@@ -117,18 +117,18 @@ impl Bench {
         assert!(self.gate.ready.probe(&self.gate.store).await);
     }
 
-    pub(super) async fn get(&self, path: &str) -> Told {
+    pub(super) async fn get(&self, path: &str) -> TestAnswer {
         self.send(TestRequest::get().uri(path)).await
     }
 
     /// A request with a JSON body.
-    pub(super) async fn json(&self, method: Method, path: &str, body: &str) -> Told {
+    pub(super) async fn json(&self, method: Method, path: &str, body: &str) -> TestAnswer {
         let request = TestRequest::default().method(method).uri(path);
         self.send(request.insert_header(("Content-Type", "application/json")).set_payload(body.to_owned()))
             .await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &str) -> Told {
+    pub(super) async fn post(&self, path: &str, body: &str) -> TestAnswer {
         self.json(Method::POST, path, body).await
     }
 }

@@ -15,10 +15,10 @@ use crate::metrics::labels::{ResumedFrom, SnapshotCause};
 mod ring;
 #[cfg(test)]
 mod tests;
-mod told;
+mod watcher_count;
 
 use ring::Ring;
-use told::Presence;
+use watcher_count::Presence;
 
 /// Ops in one frame: a longer flush is several frames, so that no frame grows without bound.
 const FRAME_OPS: usize = 256;
@@ -191,7 +191,7 @@ impl Board {
 
     /// Announces how many watch, if the feed does that.
     pub(super) fn tell_presence(&self, watchers: u64) {
-        if self.presence.tell(&self.feed, watchers) {
+        if self.presence.announce(&self.feed, watchers) {
             self.moved(self.locked());
         }
     }

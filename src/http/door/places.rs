@@ -104,7 +104,7 @@ impl WatcherPlace {
     /// The same place, with this connection for good.
     pub fn with(mut self, peer: &Peer) -> WatcherPlace {
         if let Kind::Watcher { address, limited } = &mut self.kind {
-            let seat = peer.watches(*address);
+            let seat = peer.into_watcher_seat(*address);
             *limited = seat.limited;
             self.inbound = Some(seat.inbound);
         }

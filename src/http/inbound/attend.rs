@@ -36,16 +36,16 @@ pub async fn around(
     }
     match answer.response().body().size() {
         BodySize::Stream => {}
-        BodySize::Sized(length) if length > MAX_PIECE_BYTES as u64 => attending.0.sends(),
+        BodySize::Sized(length) if length > MAX_PIECE_BYTES as u64 => attending.0.enter_sending(),
         _ => return Ok(answer),
     }
     Ok(answer.map_body(|_, body| BoxBody::new(Attended { body, rest: Bytes::new(), attending })))
 }
 
 /// The answer of this request waits only for the rest of its body.
-pub fn is_judged(req: &HttpRequest) {
+pub fn enter_draining(req: &HttpRequest) {
     if let Some(peer) = req.conn_data::<Arc<Peer>>() {
-        peer.is_judged();
+        peer.enter_draining();
     }
 }
 
@@ -54,7 +54,7 @@ struct Attending(Arc<Peer>);
 
 impl Drop for Attending {
     fn drop(&mut self) {
-        self.0.answers();
+        self.0.finish_answer();
     }
 }
 
@@ -99,7 +99,7 @@ impl MessageBody for Attended {
             }
         }
         let piece = rest.split_to(rest.len().min(MAX_PIECE_BYTES));
-        attending.0.has_untaken(rest.len());
+        attending.0.set_untaken(rest.len());
         Poll::Ready(Some(Ok(piece)))
     }
 }

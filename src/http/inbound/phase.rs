@@ -127,7 +127,7 @@ impl State {
     }
 
     /// Something moved: a slow client that takes an answer is not idle.
-    pub(super) fn moved(&self, now: impl FnOnce() -> u64) {
+    pub(super) fn note_progress(&self, now: impl FnOnce() -> u64) {
         if matches!(self.phase(), Phase::Idle | Phase::Sending) {
             self.since.store(now(), Ordering::Relaxed);
         }
@@ -157,7 +157,7 @@ impl State {
     }
 
     /// The phase after the request that is being answered.
-    pub(super) fn expects(&self, next: Phase) {
+    pub(super) fn set_next(&self, next: Phase) {
         self.next.store(next as u8, Ordering::Relaxed);
     }
 
@@ -167,7 +167,7 @@ impl State {
     }
 
     /// A request was answered whole, or given up; gives the phase after it.
-    pub(super) fn answers(&self) -> Phase {
+    pub(super) fn finish_answer(&self) -> Phase {
         self.answered.fetch_add(1, Ordering::Relaxed);
         // Woken only, not polled: its task encodes this answer first.
         if self.next_waits.swap(false, Ordering::Relaxed) {

@@ -274,12 +274,12 @@ impl Peer {
     }
 
     /// Its first head begins, if anything of it has come.
-    pub fn begins(&self, came: bool) {
+    pub fn begin_head(&self, came: bool) {
         self.enter(if came { Phase::Head } else { Phase::New });
     }
 
     /// It was understood, and waits for something of the server.
-    pub fn waits(&self) {
+    pub fn enter_busy(&self) {
         self.enter(Phase::Busy);
     }
 
@@ -294,30 +294,30 @@ impl Peer {
     }
 
     /// Something moved: a slow client that takes an answer is not idle.
-    pub(super) fn moved(&self) {
-        self.state.moved(|| self.inbound.now());
+    pub(super) fn note_progress(&self) {
+        self.state.note_progress(|| self.inbound.now());
     }
 
     /// Something came of a request that is not answered yet.
-    pub(super) fn goes_on(&self) {
+    pub(super) fn continue_request(&self) {
         self.enter(self.state.present());
     }
 
     /// What the request asks for was decided; only the rest of its body is waited for, as if it were answered.
-    pub(super) fn is_judged(&self) {
+    pub(super) fn enter_draining(&self) {
         self.state.set_present(Phase::Rest);
         self.enter(Phase::Rest);
     }
 
     /// The answer's head was given out, and a large body of known length follows: from now on only the client is waited
     /// for.
-    pub(super) fn sends(&self) {
+    pub(super) fn enter_sending(&self) {
         self.state.set_present(Phase::Sending);
         self.enter(Phase::Sending);
     }
 
     /// Bytes of its answer are there that the server has not taken yet.
-    pub(super) fn has_untaken(&self, bytes: usize) {
+    pub(super) fn set_untaken(&self, bytes: usize) {
         self.state.set_untaken(bytes);
     }
 
@@ -326,20 +326,20 @@ impl Peer {
     }
 
     /// What is there beside the request that is being answered: the rest of its body, or the next head.
-    pub(super) fn expects(&self, next: Phase) {
-        self.state.expects(next);
+    pub(super) fn set_next(&self, next: Phase) {
+        self.state.set_next(next);
     }
 
     /// A request was answered whole, or given up.
-    pub(super) fn answers(&self) {
-        let next = self.state.answers();
+    pub(super) fn finish_answer(&self) {
+        let next = self.state.finish_answer();
         self.enter(next);
     }
 
     /// It is a watcher's, served by a thread of sockets: from now on the watcher's own deadlines hold, and it only
     /// counts, until it leaves its seat. If it is limited, then as one of `address`, which it watches for. To be
     /// called once.
-    pub fn watches(&self, address: Option<IpAddr>) -> WatcherSeat {
+    pub fn into_watcher_seat(&self, address: Option<IpAddr>) -> WatcherSeat {
         let mut open = self.inbound.locked();
         open.remove(self.key);
         open.watchers += 1;

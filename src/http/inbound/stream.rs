@@ -85,10 +85,10 @@ impl<T> Stream<T> {
             (_, true) => Phase::Rest,
             _ => Phase::Idle,
         };
-        self.peer.expects(rest);
+        self.peer.set_next(rest);
         match self.framing.heads() == self.peer.answered() {
             true => self.peer.enter(rest),
-            false => self.peer.goes_on(),
+            false => self.peer.continue_request(),
         }
         taken
     }
@@ -158,7 +158,7 @@ impl<T: AsyncRead + Abort + Unpin> AsyncRead for Stream<T> {
 impl<T: AsyncWrite + Abort + Unpin> AsyncWrite for Stream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.check(cx)?;
-        self.peer.moved();
+        self.peer.note_progress();
         let sent = Pin::new(&mut self.io).poll_write(cx, buf);
         match sent {
             Poll::Ready(_) => self.unsent = None,

@@ -50,7 +50,7 @@ const ANSWERS_MOST: usize = 256;
 pub struct WebSocket {
     reader: Reader,
     /// What goes out before the session's frames; none nearly always.
-    owed: Option<Box<Owed>>,
+    outbox: Option<Box<Outbox>>,
     wrong: u32,
     many: bool,
     deflate: bool,
@@ -63,9 +63,9 @@ pub struct WebSocket {
     closing_since: Option<Moment>,
 }
 
-/// What a client is owed beside frames of feeds.
+/// What a client is outbox beside frames of feeds.
 #[derive(Default)]
-struct Owed {
+struct Outbox {
     /// Answers to commands (at most [`ANSWERS_MOST`]), and at the end the goodbye and the close frame.
     first: Vec<Bytes>,
     /// The last ping's payload: only the newest must be answered (RFC 6455, 5.5.3).
@@ -80,7 +80,7 @@ impl WebSocket {
         let bad = watcher.bad_from_the_start();
         let mut socket = WebSocket {
             reader: Reader::new(Rules { deflate, ..Rules::default() }),
-            owed: None,
+            outbox: None,
             wrong: 0,
             many,
             deflate,
@@ -104,12 +104,12 @@ impl WebSocket {
             Ok(Incoming::Binary(_)) => {
                 self.close(CloseCode::Unsupported, "binary messages are not understood")
             }
-            Ok(Incoming::Ping(payload)) => self.owed().pong = Some(payload),
+            Ok(Incoming::Ping(payload)) => self.outbox().pong = Some(payload),
             Ok(Incoming::Pong) => {}
             Ok(Incoming::Close(code)) => {
                 // Either the answer to our close, or theirs, which is answered in kind.
                 if self.closing_since.is_none() {
-                    self.owed().first.push(close_frame(code, ""));
+                    self.outbox().first.push(close_frame(code, ""));
                 }
                 self.closing_since.get_or_insert_with(Moment::now);
                 self.over = true;
@@ -196,20 +196,20 @@ impl WebSocket {
         if self.closing_since.is_some() {
             return;
         }
-        let first = &mut self.owed().first;
+        let first = &mut self.outbox().first;
         first.push(text_frame(message.json().as_bytes()));
         if first.len() >= ANSWERS_MOST {
             self.close(BAD_REQUEST, "commands come faster than their answers are read");
         }
     }
 
-    fn owed(&mut self) -> &mut Owed {
-        self.owed.get_or_insert_default()
+    fn outbox(&mut self) -> &mut Outbox {
+        self.outbox.get_or_insert_default()
     }
 
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
-            self.owed().first.push(close_frame(Some(code), reason));
+            self.outbox().first.push(close_frame(Some(code), reason));
             self.closing_since = Some(Moment::now());
         }
     }
@@ -228,7 +228,7 @@ impl Transport for WebSocket {
     fn peer_closed(&mut self) {
         // There is nobody to say anything to.
         self.over = true;
-        self.owed = None;
+        self.outbox = None;
     }
 
     fn judge(&mut self, session: &mut Session, now: Moment) {
@@ -267,9 +267,10 @@ impl Transport for WebSocket {
         if self.closing_since.is_none() && now.since(self.heard) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
-        let Owed { first, pong: pinged } = self.owed.take().map_or_else(Owed::default, |owed| *owed);
+        let Outbox { first, pong: pinged } =
+            self.outbox.take().map_or_else(Outbox::default, |outbox| *outbox);
         if !first.is_empty() {
-            self.owed = pinged.map(|pinged| Box::new(Owed { pong: Some(pinged), ..Owed::default() }));
+            self.outbox = pinged.map(|pinged| Box::new(Outbox { pong: Some(pinged), ..Outbox::default() }));
             // Together: a close frame is the last of them.
             return Some(first.concat().into());
         }
@@ -302,7 +303,7 @@ impl Transport for WebSocket {
     }
 
     fn is_over(&self) -> bool {
-        self.over && self.owed.as_ref().is_none_or(|owed| owed.first.is_empty())
+        self.over && self.outbox.as_ref().is_none_or(|outbox| outbox.first.is_empty())
     }
 
     fn kind(&self) -> labels::Transport {

@@ -48,14 +48,14 @@ pub struct Deliverer {
 }
 
 /// What a job's turn works with: the webhook's work in the store, and the clock that goes with it.
-struct Hand {
+struct OpenTurn {
     work: Work,
     read: Instant,
 }
 
-impl Hand {
-    fn new(work: Work) -> Hand {
-        Hand { work, read: Instant::now() }
+impl OpenTurn {
+    fn new(work: Work) -> OpenTurn {
+        OpenTurn { work, read: Instant::now() }
     }
 
     /// The store's clock.
@@ -109,8 +109,8 @@ impl Deliverer {
             return Ok(None);
         };
         let signing_key = self.store.read_signing_key().await?;
-        let mut hand = Hand::new(work);
-        let mut progress = Progress::read(&hand.work.progress);
+        let mut open = OpenTurn::new(work);
+        let mut progress = Progress::read(&open.work.progress);
         let mut fixed = false;
         let over = |batches: usize| {
             let long = begun.elapsed() > self.lease / OF_THE_LEASE;
@@ -121,31 +121,31 @@ impl Deliverer {
                 if over(batches) {
                     break;
                 }
-                let now = (hand.now(), self.hold_ms);
-                let save = match progress.next(hand.queues(), spec, now, &batch_name()) {
-                    Next::Nothing => return Ok(hand.work.look_ms),
+                let now = (open.now(), self.hold_ms);
+                let save = match progress.next(open.queues(), spec, now, &batch_name()) {
+                    Next::Nothing => return Ok(open.work.look_ms),
                     Next::Wait(ms) => return Ok(Some(ms)),
                     Next::Send => Save::default(),
                     step @ (Next::Drop { again, len } | Next::Pass { again, len }) => {
                         if matches!(step, Next::Drop { .. }) {
                             self.metrics.webhook_dropped.inc_by(len as u64);
                         }
-                        let side = if again { &hand.work.again } else { &hand.work.entries };
+                        let side = if again { &open.work.again } else { &open.work.entries };
                         done(&side[..len], again)
                     }
                 };
                 let dropped = save != Save::default();
-                let Some(next) = self.keep(job, want, &hand, &progress, save).await? else {
+                let Some(next) = self.keep(job, want, &open, &progress, save).await? else {
                     return Ok(Some(STALE_LOOK_MS));
                 };
-                hand = next;
+                open = next;
                 if dropped {
                     continue;
                 }
             }
             fixed = false;
             let Some(batch) = progress.batch.clone() else { continue };
-            let sent = progress.batch_of(hand.queues());
+            let sent = progress.batch_of(open.queues());
             if sent.len() != batch.len || sent.first().map(|it| it.cursor.0) != Some(batch.first) {
                 // Cut from the ledger in the moment between: decided anew.
                 continue;
@@ -153,12 +153,12 @@ impl Deliverer {
             let wanted: Vec<&Entry> = sent.iter().filter(|it| spec.wants(it)).collect();
             let verdict = {
                 let body = body(&job.feed, &batch.id, batch.round, &wanted);
-                let now = hand.now();
+                let now = open.now();
                 let signers = Signers { secrets: &hook.secrets(now), key: Some(&signing_key) };
                 let span = self.span(job, spec, &batch.id, &wanted);
                 self.attempt(spec, signers, &batch.id, body, now, span).await
             };
-            let now = hand.now();
+            let now = open.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
             self.count(&settled, &wanted, now);
             let mut save = Save::default();
@@ -172,14 +172,14 @@ impl Deliverer {
                     save.dead = wanted.iter().map(death).collect();
                 }
                 // The next batch is fixed in the same step, if it is this turn's and clear by now which.
-                let (mut ahead, rest) = (progress.clone(), hand.without(batch.again, batch.len));
+                let (mut ahead, rest) = (progress.clone(), open.without(batch.again, batch.len));
                 if !over(batches + 1)
                     && ahead.next(rest, spec, (now, self.hold_ms), &batch_name()) == Next::Send
                 {
                     (progress, fixed) = (ahead, true);
                 }
             }
-            let kept = self.keep(job, want, &hand, &progress, save).await?;
+            let kept = self.keep(job, want, &open, &progress, save).await?;
             let trouble = match &verdict {
                 Verdict::Accepted | Verdict::TooLarge => None,
                 Verdict::Gone => Some(("the endpoint answered 410: gone", Trouble::Gone)),
@@ -195,7 +195,7 @@ impl Deliverer {
                 None => false,
             };
             let Some(next) = kept else { return Ok(Some(STALE_LOOK_MS)) };
-            hand = next;
+            open = next;
             if disabled {
                 return Ok(Some(DISABLED_LOOK_MS));
             }
@@ -272,14 +272,14 @@ impl Deliverer {
         &self,
         job: &Job,
         want: Want,
-        hand: &Hand,
+        open: &OpenTurn,
         progress: &Progress,
         save: Save,
-    ) -> Result<Option<Hand>, StoreError> {
-        let (was, progress) = (hand.work.progress.clone(), progress.to_line());
+    ) -> Result<Option<OpenTurn>, StoreError> {
+        let (was, progress) = (open.work.progress.clone(), progress.to_line());
         let save = Save { was, progress, ..save };
-        let work = self.store.save_job(job, save, want, hand.now()).await?;
-        Ok(work.map(Hand::new))
+        let work = self.store.save_job(job, save, want, open.now()).await?;
+        Ok(work.map(OpenTurn::new))
     }
 
     fn patience(&self) -> Patience {

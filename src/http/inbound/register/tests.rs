@@ -44,7 +44,7 @@ fn who_only_waits_makes_room_and_who_is_served_does_not() {
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
     open[0].enter(Phase::Busy);
     open[1].enter(Phase::Idle);
-    let _seat = open[3].watches(None);
+    let _seat = open[3].into_watcher_seat(None);
     let fifth = inbound.accept(None, false).unwrap();
     let cut = |peer: &Arc<Peer>| peer.state().is_cut();
     assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
@@ -94,17 +94,17 @@ fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_non
 fn who_waits_only_for_the_rest_of_a_refused_body_makes_room_however_it_dribbles() {
     let inbound = inbound(2, 0);
     let refused = inbound.accept(None, false).unwrap();
-    refused.waits();
-    refused.is_judged();
-    refused.goes_on();
+    refused.enter_busy();
+    refused.enter_draining();
+    refused.continue_request();
     assert_eq!(refused.state().phase(), Phase::Rest);
     let served = inbound.accept(None, false).unwrap();
-    served.waits();
+    served.enter_busy();
     assert!(inbound.accept(None, false).is_ok() && refused.state().is_cut() && !served.state().is_cut());
-    refused.expects(Phase::Idle);
-    refused.answers();
+    refused.set_next(Phase::Idle);
+    refused.finish_answer();
     assert_eq!(refused.state().phase(), Phase::Idle);
-    refused.goes_on();
+    refused.continue_request();
     assert_eq!(refused.state().phase(), Phase::Busy, "of the next request");
 }
 
@@ -156,7 +156,7 @@ fn a_watcher_keeps_nothing_of_what_read_its_head() {
     let peer = inbound.accept(None, false).unwrap();
     peer.watch(&task.clone().into());
     assert_eq!(Arc::strong_count(&task), 2);
-    let seat = peer.watches(None);
+    let seat = peer.into_watcher_seat(None);
     drop(peer);
     assert_eq!(Arc::strong_count(&task), 1);
     let other = inbound.accept(None, false).unwrap();
@@ -172,13 +172,13 @@ fn a_watchers_connection_counts_for_whom_it_watches_until_it_is_over() {
     let inbound = inbound(9, 1);
     let (proxy, client) = (ip("1.1.1.1"), ip("2.2.2.2"));
     let connected = |address, proxied| inbound.accept(address, proxied);
-    let seat = connected(proxy, false).unwrap().watches(client);
+    let seat = connected(proxy, false).unwrap().into_watcher_seat(client);
     assert!(seat.limited && connected(proxy, false).is_ok(), "it was a proxy's, which is trusted now");
     assert_eq!(connected(client, false).unwrap_err(), Turned::Address);
     inbound.watcher_left(client);
     assert!(connected(client, false).is_ok());
     // Of those that are not limited nobody has one less.
-    let free = connected(proxy, true).unwrap().watches(client);
+    let free = connected(proxy, true).unwrap().into_watcher_seat(client);
     assert!(!free.limited && connected(client, false).is_ok());
     inbound.watcher_left(None);
     assert!(inbound.locked().of.is_empty() && inbound.locked().count() == 0);

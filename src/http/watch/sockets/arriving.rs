@@ -13,7 +13,7 @@ use mio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::handler::{Entrance, Visitor};
-use super::line::{Came, Line, Plain, tell_when_writable};
+use super::line::{Line, Plain, ReadResult, tell_when_writable};
 use crate::http::tls::Tls;
 
 /// What is kept of a head that has not come whole, and of what follows one that waits. Longer heads are the HTTP
@@ -94,10 +94,10 @@ fn keep(
     *unread = false;
     while received.len() <= MAX_HEAD_BYTES {
         match line.read(stream, buffer, |bytes| received.extend_from_slice(bytes)) {
-            Came::Bytes(n) if n < buffer.len() && !ended => return true,
-            Came::Bytes(_) => {}
-            Came::Nothing => return true,
-            Came::End => return false,
+            ReadResult::Bytes(n) if n < buffer.len() && !ended => return true,
+            ReadResult::Bytes(_) => {}
+            ReadResult::Nothing => return true,
+            ReadResult::End => return false,
         }
     }
     *unread = true;

@@ -62,7 +62,7 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     poll: AsyncFd<Polled>,
     events: Events,
     /// Events of the kernel, of each socket.
-    told: Vec<Told>,
+    told: Vec<SocketEvent>,
     listening: Option<Listening>,
     sockets: Slab<Entry<H, W::Handler>>,
     buffer: Box<[u8]>,
@@ -173,7 +173,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.serve(None, (stream, tls), (handshake, answer), &received, now);
         }
         for socket in std::mem::take(&mut self.unread) {
-            self.attend(Told { readable: true, ended: true, ..Told::woken(socket) }, now);
+            self.attend(SocketEvent { readable: true, ended: true, ..SocketEvent::woken(socket) }, now);
         }
         again |= self.listen(now, cx)?;
         again |= self.accept(now, cx);
@@ -201,7 +201,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             }
         }
         let mut all = std::mem::take(&mut self.told);
-        all.extend(self.events.iter().map(Told::by));
+        all.extend(self.events.iter().map(SocketEvent::by));
         for told in all.drain(..) {
             match &mut self.listening {
                 Some(listening) if told.key == LISTENER.0 as u32 => listening.wake(),
@@ -228,7 +228,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         }
         let end = (self.attended + MAX_WRITES_PER_ROUND).min(self.round.len());
         for n in self.attended..end {
-            self.attend(Told::woken(self.round[n]), now);
+            self.attend(SocketEvent::woken(self.round[n]), now);
         }
         self.attended = end;
         let done = Moment::now();
@@ -261,7 +261,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Reads and writes one socket, as far as it can be.
-    fn attend(&mut self, told: Told, now: Moment) {
+    fn attend(&mut self, told: SocketEvent, now: Moment) {
         let key = told.key;
         let buffer = &mut self.buffer;
         let (input, next) = match self.sockets.get_mut(key as usize) {
@@ -300,7 +300,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
 
 /// What is known of a socket that is attended.
 #[derive(Clone, Copy)]
-struct Told {
+struct SocketEvent {
     key: u32,
     readable: bool,
     /// It may have ended. An end that came together with the last bytes has no event of its own, so it is
@@ -309,16 +309,16 @@ struct Told {
     writable: bool,
 }
 
-impl Told {
+impl SocketEvent {
     /// Nothing but that it has something to say.
-    fn woken(key: u32) -> Told {
-        Told { key, readable: false, ended: false, writable: false }
+    fn woken(key: u32) -> SocketEvent {
+        SocketEvent { key, readable: false, ended: false, writable: false }
     }
 
-    fn by(event: &Event) -> Told {
+    fn by(event: &Event) -> SocketEvent {
         let key = event.token().0 as u32;
         let (readable, ended) = (event.is_readable(), event.is_read_closed());
-        Told { key, readable: readable || ended, ended, writable: event.is_writable() }
+        SocketEvent { key, readable: readable || ended, ended, writable: event.is_writable() }
     }
 
     /// Reads and writes, as far as it can be.

@@ -10,7 +10,7 @@ use crate::http::tls::{Heard, Tls};
 
 /// What a read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum ReadResult {
     /// This number of bytes from the kernel.
     Bytes(usize),
     /// Nothing yet.
@@ -22,7 +22,7 @@ pub(super) enum Came {
 /// Reads and writes the bytes of a socket, with or without TLS.
 pub(super) trait Line {
     /// Reads once, through the thread's `buffer`, and gives what was said, which may be nothing, to `take`.
-    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> Came;
+    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> ReadResult;
     /// Writes as much as the kernel takes; less than all, or [`Line::is_flushed`] false: it takes no more now.
     fn write(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize>;
     /// Writes both, as one packet if they are short. The kernel may take more when it has taken less than all.
@@ -40,9 +40,9 @@ pub(super) trait Line {
 pub(super) struct Plain;
 
 impl Line for Plain {
-    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> Came {
+    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> ReadResult {
         let came = read(stream, buffer);
-        if let Came::Bytes(n) = came {
+        if let ReadResult::Bytes(n) = came {
             take(&buffer[..n]);
         }
         came
@@ -83,12 +83,12 @@ impl Line for Plain {
 }
 
 impl Line for Box<Tls> {
-    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> Came {
+    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> ReadResult {
         let came = read(stream, buffer);
-        let Came::Bytes(n) = came else { return came };
+        let ReadResult::Bytes(n) = came else { return came };
         match self.receive(&mut buffer[..n], take) {
             Heard::Handshake | Heard::Open => came,
-            Heard::Closed | Heard::Broken => Came::End,
+            Heard::Closed | Heard::Broken => ReadResult::End,
         }
     }
 
@@ -116,14 +116,14 @@ impl Line for Box<Tls> {
 }
 
 /// Reads once.
-pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> Came {
+pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> ReadResult {
     loop {
         return match stream.read(buffer) {
-            Ok(0) => Came::End,
-            Ok(n) => Came::Bytes(n),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Came::Nothing,
+            Ok(0) => ReadResult::End,
+            Ok(n) => ReadResult::Bytes(n),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => ReadResult::Nothing,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => Came::End,
+            Err(_) => ReadResult::End,
         };
     }
 }

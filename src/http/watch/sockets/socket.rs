@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 
 use super::handler::{Output, SocketHandler};
-use super::line::{Came, Line, Plain};
+use super::line::{Line, Plain, ReadResult};
 use crate::http::abort::Abort;
 use crate::http::inbound::UnsentPermit;
 use crate::http::tls::Tls;
@@ -89,10 +89,10 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
         let (line, handler) = (&mut self.line, &mut self.handler);
         for _ in 0..MAX_READS {
             match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
-                Came::Bytes(n) if n < buffer.len() && !ended => return Input::Dry,
-                Came::Bytes(_) => {}
-                Came::Nothing => return Input::Dry,
-                Came::End => return Input::End,
+                ReadResult::Bytes(n) if n < buffer.len() && !ended => return Input::Dry,
+                ReadResult::Bytes(_) => {}
+                ReadResult::Nothing => return Input::Dry,
+                ReadResult::End => return Input::End,
             }
         }
         Input::More

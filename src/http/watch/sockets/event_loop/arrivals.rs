@@ -7,12 +7,12 @@ use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use super::{Entry, EventLoop, HANDSHAKES, Told};
+use super::{Entry, EventLoop, HANDSHAKES, SocketEvent};
 use crate::http::tls::Tls;
 use crate::http::watch::sockets::arriving::{Arriving, MAX_HEAD_BYTES, Waits};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
 use crate::http::watch::sockets::handover::Handover;
-use crate::http::watch::sockets::line::{Came, Plain, read};
+use crate::http::watch::sockets::line::{Plain, ReadResult, read};
 use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
 use crate::http::watch::sockets::socket::Socket;
 use crate::live::moment::Moment;
@@ -56,19 +56,19 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         match read(&mut stream, &mut buffer) {
-            Came::End => {}
-            Came::Bytes(n) => {
+            ReadResult::End => {}
+            ReadResult::Bytes(n) => {
                 let verdict = self.judge(&visitor, &buffer[..n]);
                 self.heed(verdict, None, (stream, None), visitor, &buffer[..n], now);
             }
-            Came::Nothing => self.heed(Judgement::More, None, (stream, None), visitor, &[], now),
+            ReadResult::Nothing => self.heed(Judgement::More, None, (stream, None), visitor, &[], now),
         }
         self.buffer = buffer;
     }
 
     /// A connection that was kept can be read, or was woken: what it waited for is there, or it is cut.
-    pub(super) fn attend_arriving(&mut self, told: Told, mut arriving: Box<Arriving<H>>, now: Moment) {
-        let Told { key, readable, ended, .. } = told;
+    pub(super) fn attend_arriving(&mut self, told: SocketEvent, mut arriving: Box<Arriving<H>>, now: Moment) {
+        let SocketEvent { key, readable, ended, .. } = told;
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
             self.sockets.remove(key as usize);
@@ -128,12 +128,12 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
             Judgement::More if received.len() <= MAX_HEAD_BYTES => {
                 if visitor.handshake.is_none() {
-                    visitor.peer.begins(!received.is_empty());
+                    visitor.peer.begin_head(!received.is_empty());
                 }
                 self.keep(key, (stream, tls), visitor, received);
             }
             Judgement::Wait(until) => {
-                visitor.peer.waits();
+                visitor.peer.enter_busy();
                 let Some(key) = self.keep(key, (stream, tls), visitor, received) else { return };
                 let wakes = self.wakes.clone();
                 let waits = Waits::begin(until, move || wakes.push(key as u32));

@@ -9,13 +9,13 @@ use crate::live::frame::Frame;
 /// How many watch, as watchers know it.
 #[derive(Default)]
 pub(in crate::live) struct Presence {
-    told: Mutex<Told>,
+    announced: Mutex<Announced>,
     /// Counts announcements; 0 while none is to be made.
     version: AtomicU64,
 }
 
 #[derive(Default)]
-struct Told {
+struct Announced {
     /// Whether there are announcements at all.
     wanted: bool,
     watchers: Option<u64>,
@@ -26,30 +26,30 @@ struct Told {
 impl Presence {
     /// Whether it is to be announced.
     pub(in crate::live) fn want(&self, wanted: bool) {
-        let mut told = self.locked();
-        told.wanted = wanted;
+        let mut announced = self.locked();
+        announced.wanted = wanted;
         if !wanted {
-            (told.watchers, told.frame) = (None, None);
+            (announced.watchers, announced.frame) = (None, None);
             self.version.store(0, Ordering::Release);
         }
     }
 
     /// What was announced: `None` without announcements, nothing in it before the first.
     pub(in crate::live) fn known(&self) -> Option<Option<u64>> {
-        let told = self.locked();
-        told.wanted.then_some(told.watchers)
+        let announced = self.locked();
+        announced.wanted.then_some(announced.watchers)
     }
 
     /// This number watches the feed. Returns false if it is not to be announced.
-    pub(super) fn tell(&self, feed: &FeedId, watchers: u64) -> bool {
-        let mut told = self.locked();
-        if told.wanted {
-            told.versions += 1;
-            told.watchers = Some(watchers);
-            told.frame = Some(Arc::new(Frame::presence(feed, watchers)));
-            self.version.store(told.versions, Ordering::Release);
+    pub(super) fn announce(&self, feed: &FeedId, watchers: u64) -> bool {
+        let mut announced = self.locked();
+        if announced.wanted {
+            announced.versions += 1;
+            announced.watchers = Some(watchers);
+            announced.frame = Some(Arc::new(Frame::presence(feed, watchers)));
+            self.version.store(announced.versions, Ordering::Release);
         }
-        told.wanted
+        announced.wanted
     }
 
     /// What a watcher is to get that got the version `known` last, and its version.
@@ -58,11 +58,11 @@ impl Presence {
         if version == 0 || version == known {
             return None;
         }
-        let told = self.locked();
-        Some((told.versions, told.frame.clone()?))
+        let announced = self.locked();
+        Some((announced.versions, announced.frame.clone()?))
     }
 
-    fn locked(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, Announced> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
