@@ -1,4 +1,4 @@
-//! Where feeds are stored. [`Store`] has a method for each operation, in `methods.rs` of each subject's folder in `store`. Its
+//! Where feeds are stored. [`Store`] has a method for each operation, in the folder of its subject in `store`, beside its script's call. Its
 //! scripts run in Redis or in this process. One suite of tests runs every case against both.
 //!
 //! - Every operation is one atomic step: it happened whole, or not at all.

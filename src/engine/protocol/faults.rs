@@ -10,7 +10,7 @@ use crate::engine::protocol::address::Endpoint;
 pub const CLOSED: &str = "the engine is closed; the gateway is stopping";
 
 /// A call that failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// For the log and `/readyz`.
     pub why: String,
@@ -50,6 +50,13 @@ impl Fault {
 
     pub fn leave(why: impl Into<String>) -> Fault {
         Fault { why: why.into(), leave: true, kind: FaultKind::Unclear }
+    }
+
+    pub fn overloaded(what: &'static str) -> Fault {
+        Fault {
+            kind: FaultKind::Overloaded(what),
+            ..Fault::stay(format!("the {what} is full; try again shortly"))
+        }
     }
 
     pub fn data(why: impl Into<String>) -> Fault {

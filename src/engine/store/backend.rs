@@ -309,10 +309,7 @@ fn read(answer: Answer) -> Result<Value, Fault> {
                 mib(most)
             ))
         }),
-        Err(Refusal::Overloaded(what)) => Err(Fault {
-            kind: FaultKind::Overloaded(what),
-            ..Fault::stay(format!("the {what} is full; try again shortly"))
-        }),
+        Err(Refusal::Overloaded(what)) => Err(Fault::overloaded(what)),
     }
 }
 

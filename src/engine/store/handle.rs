@@ -1,10 +1,11 @@
-//! The handle of a store. Each operation is a method, in `methods.rs` of its subject's folder.
+//! The handle of a store. Each operation is a method, in its subject's folder.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::domain::{FeedId, Position};
+use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::store::parts::StoreParts;
 use crate::engine::{Shards, StoreError, StoreResult, Wakes};
@@ -58,15 +59,12 @@ impl Store {
 
     /// Does `operation`, within the bounds on calls that are under way: times it, counts it, and notes that it may have changed
     /// `feed`. A shard that is away fails the operations on its feeds and no others.
-    pub(super) async fn measured<T, E>(
+    pub(super) async fn measured<T>(
         &self,
         operation: Operation,
         feed: Option<&FeedId>,
-        call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, StoreError>
-    where
-        StoreError: From<E>,
-    {
+        call: impl Future<Output = Result<T, Fault>>,
+    ) -> StoreResult<T> {
         let metrics = self.metrics();
         let mut count = CallCount { metrics, operation, failure: Some(Failure::Abandoned) };
         metrics.engine_calls_in_flight.inc();

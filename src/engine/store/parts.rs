@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, Tr
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::protocol::address::Kind;
-use crate::engine::protocol::faults::CLOSED;
+use crate::engine::protocol::faults::{CLOSED, Fault};
 use crate::engine::protocol::keys::{self, Division, Keys};
 use crate::engine::protocol::known::SeenPositions;
 use crate::engine::protocol::options::StoreOptions;
@@ -40,9 +40,7 @@ use crate::engine::store::reports::signing::Signing;
 use crate::engine::store::review::blocks::BlockBook;
 use crate::engine::store::review::reviews::Reviews;
 use crate::engine::store::runner::Runner;
-use crate::engine::store::sources::Sources;
 use crate::engine::store::totals::known_rankings::KnownRankingsOfFeeds;
-use crate::engine::store::viewers::requests::Requests;
 use crate::engine::store::viewers::revocations::Viewers;
 use crate::engine::store::writer::FeedWriter;
 use crate::engine::writes::Writes;
@@ -69,8 +67,6 @@ pub(super) struct StoreParts {
     pub(super) groups: Arc<Groups>,
     pub(super) webhooks: Arc<Webhooks>,
     pub(super) jobs: Jobs,
-    pub(super) requests: Requests,
-    pub(super) sources: Sources,
     pub(super) writer: Arc<FeedWriter>,
     pub(super) viewers: Viewers,
     pub(super) walks: Walks,
@@ -243,8 +239,6 @@ impl StoreBuilder {
             groups,
             jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
-            requests: Requests { runner: runner.clone() },
-            sources: Sources { runner: runner.clone() },
             writer,
             viewers: Viewers { runner: runner.clone() },
             _rehoming: rehoming,
@@ -259,21 +253,21 @@ impl StoreBuilder {
 
 impl StoreParts {
     /// See [`super::Store::probe_store`].
-    pub async fn probe(&self) -> Result<Shards, StoreError> {
+    pub async fn probe(&self) -> Result<Shards, Fault> {
         let probes = self.runner.backend.probe_all().await;
         let down = probes.iter().filter(|probe| probe.is_err()).count();
         let shards = Shards { up: probes.len() - down, down };
         let fault = probes.into_iter().find_map(Result::err);
         match fault {
-            Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault.into()),
-            None if shards.up == 0 => Err(self.runner.backend.why_empty().into()),
+            Some(fault) if shards.up == 0 || self.runner.options.ready_when_all => Err(fault),
+            None if shards.up == 0 => Err(self.runner.backend.why_empty()),
             _ => Ok(shards),
         }
     }
 
     /// See [`super::Store::probe_feed`].
-    pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), StoreError> {
-        Ok(self.runner.backend.probe_slot(slot_of_tag(feed.as_str())).await?)
+    pub async fn probe_feed(&self, feed: &FeedId) -> Result<(), Fault> {
+        self.runner.backend.probe_slot(slot_of_tag(feed.as_str())).await
     }
 
     /// Finishes what is under way and lets the connections go.

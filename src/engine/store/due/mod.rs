@@ -1,6 +1,9 @@
-//! What waits for its time: which feeds have something due (`index`), and each feed's queue (`queue`).
+//! What waits for its time in feeds, and whose turn it is.
 
+mod aside;
 pub mod index;
-mod methods;
 pub mod queue;
+mod rewind;
+mod scheduled;
+mod show;
 pub(crate) mod turns;

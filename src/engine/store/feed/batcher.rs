@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use crate::domain::Millis;
-use crate::engine::StoreError;
+use crate::engine::protocol::faults::Fault;
 
 /// Runs under way for one key: while one is on its way back, Redis works on another.
 const MAX_BATCHES_PER_KEY: usize = 2;
@@ -18,7 +18,7 @@ const MAX_BATCHES_PER_KEY: usize = 2;
 const MAX_BATCH_ITEMS: usize = 128;
 
 /// Where a submission's answers go.
-type Reply<A> = oneshot::Sender<Result<Vec<A>, StoreError>>;
+type Reply<A> = oneshot::Sender<Result<Vec<A>, Fault>>;
 
 /// One call's items, which stay together, and for each an answer.
 pub(crate) struct Submission<T, A> {
@@ -49,7 +49,7 @@ impl<T, A> Batch<T, A> {
     }
 
     /// Gives everybody their answers, one for each item; or the failure, which is given back.
-    pub(crate) fn answer(self, result: Result<Vec<A>, StoreError>) -> Option<StoreError> {
+    pub(crate) fn answer(self, result: Result<Vec<A>, Fault>) -> Option<Fault> {
         let failed = result.as_ref().err().cloned();
         let mut answers = result.unwrap_or_default().into_iter();
         for (count, reply) in self.replies {
@@ -124,7 +124,7 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
 
     /// After a run: who is in the next one. If the run failed, those that wait fail with it: the store
     /// would keep them waiting as long again.
-    pub(crate) fn next(&self, key: &K, failed: Option<&StoreError>) -> Option<Vec<Submission<T, A>>> {
+    pub(crate) fn next(&self, key: &K, failed: Option<&Fault>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
         let queue = queues.get_mut(key)?;
         if let Some(error) = failed {
@@ -182,7 +182,7 @@ mod tests {
         batcher.submit(&feed, submission(1, None));
         let (reply, mut answer) = oneshot::channel();
         batcher.submit(&feed, Submission { reply, ..submission(1, None) });
-        let error = StoreError::Unavailable("gone".into());
+        let error = Fault::stay("gone");
         assert!(batcher.next(&feed, Some(&error)).is_none());
         assert_eq!(answer.try_recv(), Ok(Err(error)));
     }

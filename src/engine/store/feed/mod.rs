@@ -1,7 +1,14 @@
-//! Feeds: publishing, reading, comparing, listening, taking back.
+//! What is done with a feed: gifts in, changes out, rows and gifts taken back. Rows whose time has passed are removed before
+//! any operation looks at the list.
 
 pub(crate) mod batcher;
+mod changes;
+mod control;
 pub(crate) mod lists;
-mod methods;
-pub(crate) mod moderation;
+mod policy;
+mod publish;
+mod retract;
+pub(crate) mod retract_gift;
+mod retract_user;
+mod snapshot;
 pub(crate) mod walks;

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::{FeedId, Millis};
-use crate::engine::Walk;
 use crate::engine::protocol::faults::{Fault, FaultKind};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::Store;
 use crate::engine::store::backend::Shards;
 use crate::engine::store::feed::lists::Feeds;
 use crate::engine::store::runner::Runner;
+use crate::engine::{StoreResult, Walk};
+use crate::metrics::labels::Operation;
 
 /// How long a node has the turn after each step.
 const LEASE_MS: u64 = 15_000;
@@ -40,6 +42,66 @@ enum Backend {
     At(u64, String),
     /// It is through.
     Done,
+}
+
+impl Store {
+    /// Begins to take every row of a user back in all feeds. Callers of [`Store::continue_walk`] on any node
+    /// go on with it until all feeds are done. A repeat begins again.
+    pub async fn begin_walk(&self, user: &str, now: Millis) -> StoreResult<()> {
+        self.measured(Operation::RetractUser, None, async {
+            self.parts.walks.turn("", (user, "", "-"), now).await.map(drop)
+        })
+        .await
+    }
+
+    /// Makes one step of the oldest walk, if this node has its lease. The lease of a node that dies runs out.
+    /// Shards that are away are left for later steps; an error means that nothing could be done. A walk ends
+    /// early when the user's block of all feeds does.
+    pub async fn continue_walk(&self, node: &str, now: Millis) -> StoreResult<Walk> {
+        self.measured(Operation::Walk, None, async {
+            let walks = self.parts.runner.keys.walks();
+            let any: u64 = self.parts.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;
+            if any == 0 {
+                return Ok(Walk::default());
+            }
+            let Some((user, text)) = self.parts.walks.turn(node, ("", "", ""), now).await? else {
+                return Ok(Walk::default());
+            };
+            let places_text = text.split_once(' ').ok_or(Corrupt("a walk"))?.1;
+            let shards = self.parts.runner.backend.shards();
+            if shards.count() == 0 {
+                return Err(Fault::stay("no shard of Redis is known"));
+            }
+            let layout = shards.layout();
+            let mut places = places(places_text, &layout, shards.count());
+            let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
+            for (at, place) in places.iter_mut().enumerate() {
+                if *place == Backend::Done {
+                    continue;
+                }
+                // A shard that is away is walked through later, and holds up no other.
+                match self.parts.walks.step(&shards, at, place, &user, now).await {
+                    Ok((next, feeds, rows)) => {
+                        *place = next;
+                        walk.feeds += feeds;
+                        walk.rows += rows;
+                    }
+                    Err(fault) => failed = Some(fault),
+                }
+            }
+            let is_over = places.iter().all(|place| *place == Backend::Done);
+            let words: Vec<String> =
+                std::iter::once(layout).chain(places.iter().map(Backend::word)).collect();
+            let after = if is_over { String::new() } else { words.join(" ") };
+            self.parts.walks.turn("", (&user, &text, &after), now).await?;
+            walk.is_over = is_over;
+            match failed {
+                Some(fault) if walk.feeds == 0 => Err(fault),
+                _ => Ok(walk),
+            }
+        })
+        .await
+    }
 }
 
 impl Backend {
@@ -69,57 +131,9 @@ fn places(text: &str, layout: &str, shards: usize) -> Vec<Backend> {
 }
 
 impl Walks {
-    /// See [`crate::engine::Store::begin_walk`].
-    pub async fn begin(&self, user: &str, now: Millis) -> Result<(), Fault> {
-        self.turn("", (user, "", "-"), now).await.map(drop)
-    }
-
     /// Gives a walk up.
     pub async fn end(&self, user: &str, now: Millis) -> Result<(), Fault> {
         self.turn("", (user, "", ""), now).await.map(drop)
-    }
-
-    /// See [`crate::engine::Store::continue_walk`].
-    pub async fn walk_on(&self, node: &str, now: Millis) -> Result<Walk, Fault> {
-        let walks = self.runner.keys.walks();
-        let any: u64 = self.runner.get(&walks, redis::cmd("EXISTS").arg(&walks)).await?;
-        if any == 0 {
-            return Ok(Walk::default());
-        }
-        let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
-            return Ok(Walk::default());
-        };
-        let places_text = text.split_once(' ').ok_or(Corrupt("a walk"))?.1;
-        let shards = self.runner.backend.shards();
-        if shards.count() == 0 {
-            return Err(Fault::stay("no shard of Redis is known"));
-        }
-        let layout = shards.layout();
-        let mut places = places(places_text, &layout, shards.count());
-        let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
-        for (at, place) in places.iter_mut().enumerate() {
-            if *place == Backend::Done {
-                continue;
-            }
-            // A shard that is away is walked through later, and holds up no other.
-            match self.step(&shards, at, place, &user, now).await {
-                Ok((next, feeds, rows)) => {
-                    *place = next;
-                    walk.feeds += feeds;
-                    walk.rows += rows;
-                }
-                Err(fault) => failed = Some(fault),
-            }
-        }
-        let is_over = places.iter().all(|place| *place == Backend::Done);
-        let words: Vec<String> = std::iter::once(layout).chain(places.iter().map(Backend::word)).collect();
-        let after = if is_over { String::new() } else { words.join(" ") };
-        self.turn("", (&user, &text, &after), now).await?;
-        walk.is_over = is_over;
-        match failed {
-            Some(fault) if walk.feeds == 0 => Err(fault),
-            _ => Ok(walk),
-        }
     }
 
     /// Looks at some keys of a shard, and takes the user's rows back in the feeds among them: where it is then, and how

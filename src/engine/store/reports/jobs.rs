@@ -12,12 +12,14 @@ use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::Store;
 use crate::engine::store::reports::groups::note;
 use crate::engine::store::reports::hooks::Webhooks;
 use crate::engine::store::reports::stored::{entry, one_line, padded, reader_keys};
 use crate::engine::store::runner::{Runner, needed, number};
 use crate::engine::store::writer::{MAX_ATTEMPTS, unsettled};
-use crate::engine::{JobDone, JobTurn, Save, Want, Work};
+use crate::engine::{JobDone, JobTurn, Save, StoreResult, Want, Work};
+use crate::metrics::labels::Operation;
 
 /// The jobs of webhooks.
 pub struct Jobs {
@@ -25,23 +27,53 @@ pub struct Jobs {
     pub hooks: Arc<Webhooks>,
 }
 
-impl Jobs {
-    pub async fn claim(
+impl Store {
+    /// Releases leases, and leases at most `max` jobs whose time has come, those that wait longest first. A
+    /// lease that is not released ends after `lease_ms`.
+    ///
+    /// The first entry for an idle webhook makes a job, `batch_ms` later.
+    pub async fn claim_jobs(
         &self,
         over: Vec<JobDone>,
         max: usize,
         lease_ms: u64,
         now: Millis,
-    ) -> Result<JobTurn, Fault> {
-        // Where it cannot be known which webhooks of all feeds there are, those that are known go on.
-        if let Err(fault) = self.hooks.attaching.refresh(now).await {
-            tracing::debug!(why = fault.why, "the webhooks of all feeds may be others by now");
-        }
-        self.hooks.attaching.jobs.claim(&over, max, lease_ms, now).await
+    ) -> StoreResult<JobTurn> {
+        self.measured(Operation::ClaimJobs, None, async {
+            let attaching = &self.parts.jobs.hooks.attaching;
+            // Where it cannot be known which webhooks of all feeds there are, those that are known go on.
+            if let Err(fault) = attaching.refresh(now).await {
+                tracing::debug!(why = fault.why, "the webhooks of all feeds may be others by now");
+            }
+            attaching.jobs.claim(&over, max, lease_ms, now).await
+        })
+        .await
     }
 
+    /// Saves what was done, if the job's progress is still `save.was`, and answers as [`Store::open_job`]
+    /// does then. Returns `None` if another caller went on; then nothing was changed.
+    pub async fn save_job(
+        &self,
+        job: &Job,
+        save: Save,
+        want: Want,
+        now: Millis,
+    ) -> StoreResult<Option<Work>> {
+        self.measured(Operation::SaveJob, Some(&job.feed), self.parts.jobs.job(job, Some(save), want, now))
+            .await
+    }
+
+    /// Reads what a webhook has to send in a feed. Returns `None` if it does not read there, or is deleted.
+    /// If there is nothing to send, the webhook is idle from then on, or soon ([`Work::look_ms`]): the next
+    /// entry makes it a job again, `batch_ms` later.
+    pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> StoreResult<Option<Work>> {
+        self.measured(Operation::OpenJob, Some(&job.feed), self.parts.jobs.job(job, None, want, now)).await
+    }
+}
+
+impl Jobs {
     /// Runs `report_job`; keeps what was done, if anything.
-    pub async fn job(
+    async fn job(
         &self,
         job: &Job,
         save: Option<Save>,

@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use crate::domain::block::BLOCKS_MAX;
 use crate::domain::json::push_string;
 use crate::domain::{Block, BlockScope, Blocked, FeedId, Gift, Millis};
+use crate::engine::StoreResult;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::Store;
 use crate::engine::store::runner::Runner;
+use crate::metrics::labels::Operation;
 
 /// How long blocks are remembered: they hold on every node within a second.
 const CACHE_TIME: Duration = Duration::from_millis(400);
@@ -27,6 +30,50 @@ type Blocks = Arc<HashMap<String, Block>>;
 pub(crate) struct BlockBook {
     runner: Arc<Runner>,
     lately: Mutex<HashMap<BlockScope, (Instant, Blocks)>>,
+}
+
+impl Store {
+    /// Ends a block; false when there was none.
+    pub async fn unblock_user(&self, scope: &BlockScope, user: &str, now: Millis) -> StoreResult<bool> {
+        self.measured(Operation::Block, None, async {
+            if *scope == BlockScope::All {
+                self.parts.walks.end(user, now).await?;
+            }
+            self.parts.blocks.unblock(scope, user, now).await
+        })
+        .await
+    }
+
+    /// Whether the user's gifts are kept from being shown in the feed, by a block of the feed or of all feeds.
+    pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> StoreResult<bool> {
+        self.measured(Operation::Blocks, Some(feed), self.parts.blocks.is_blocked(feed, user, now)).await
+    }
+
+    /// Keeps a user's gifts from being shown from [`Block::at`] on, in the place of a block that there is. Within a
+    /// second it holds on every node.
+    pub async fn block_user(&self, scope: &BlockScope, block: &Block) -> StoreResult<Blocked> {
+        self.measured(Operation::Block, None, async {
+            let until = block.until.map_or(0, |until| until.0.max(1));
+            match &*self.parts.blocks.change(scope, &block.user, &until.to_string(), block.at).await? {
+                "new" => Ok(Blocked::New),
+                "again" => Ok(Blocked::Replaced),
+                "full" => Ok(Blocked::Full),
+                _ => Err(Corrupt("a reply").into()),
+            }
+        })
+        .await
+    }
+
+    /// Blocks that hold, by user.
+    pub async fn list_blocks(&self, scope: &BlockScope, now: Millis) -> StoreResult<Vec<Block>> {
+        self.measured(Operation::Blocks, None, async {
+            let all = self.parts.blocks.read(scope).await?;
+            let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();
+            all.sort_by(|a, b| a.user.cmp(&b.user));
+            Ok(all)
+        })
+        .await
+    }
 }
 
 impl BlockBook {
@@ -58,17 +105,6 @@ impl BlockBook {
         Ok(holds(&here, user, now))
     }
 
-    /// See [`crate::engine::Store::block_user`].
-    pub async fn block(&self, scope: &BlockScope, block: &Block) -> Result<Blocked, Fault> {
-        let until = block.until.map_or(0, |until| until.0.max(1));
-        match &*self.change(scope, &block.user, &until.to_string(), block.at).await? {
-            "new" => Ok(Blocked::New),
-            "again" => Ok(Blocked::Replaced),
-            "full" => Ok(Blocked::Full),
-            _ => Err(Corrupt("a reply").into()),
-        }
-    }
-
     /// See [`crate::engine::Store::unblock_user`].
     pub async fn unblock(&self, scope: &BlockScope, user: &str, now: Millis) -> Result<bool, Fault> {
         Ok(self.change(scope, user, "", now).await? == "ended")
@@ -89,14 +125,6 @@ impl BlockBook {
         let done = self.runner.run(&call).await;
         self.locked().remove(scope);
         done
-    }
-
-    /// See [`crate::engine::Store::list_blocks`].
-    pub async fn list(&self, scope: &BlockScope, now: Millis) -> Result<Vec<Block>, Fault> {
-        let all = self.read(scope).await?;
-        let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();
-        all.sort_by(|a, b| a.user.cmp(&b.user));
-        Ok(all)
     }
 
     async fn remembered(&self, scope: &BlockScope) -> Result<Blocks, Fault> {

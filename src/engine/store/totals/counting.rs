@@ -3,12 +3,9 @@
 use std::fmt::Write;
 use std::pin::Pin;
 
-use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, MAX_GOALS, Period};
-use crate::domain::tally::{Session, TotalsView};
-use crate::domain::{FeedId, GoalId, Millis, Policy};
-use crate::engine::GoalPut;
+use crate::domain::tally::Period;
+use crate::domain::{FeedId, Millis, Policy};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::records::{goal_spec, read_goal, read_leaders, read_periods};
 use crate::engine::protocol::scripts::{self, Call, Script};
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::runner::Reply;
@@ -79,7 +76,7 @@ impl FeedWriter {
     }
 
     /// Runs a script that begins and ends runs by the calendar, which it gets from here. `own` adds what is the script's own.
-    async fn turn(
+    pub(super) async fn turn(
         &self,
         script: &'static Script,
         feed: &FeedId,
@@ -109,7 +106,7 @@ impl FeedWriter {
     }
 
     /// Runs a script that reads what a feed counts, once that is settled.
-    async fn look(
+    pub(super) async fn look(
         &self,
         script: &'static Script,
         feed: &FeedId,
@@ -141,114 +138,17 @@ impl FeedWriter {
         Err(policy_moves())
     }
 
-    async fn read_all(&self, feed: &FeedId, what: &str, now: Millis) -> Result<Vec<String>, Fault> {
+    pub(super) async fn read_all(
+        &self,
+        feed: &FeedId,
+        what: &str,
+        now: Millis,
+    ) -> Result<Vec<String>, Fault> {
         let own = |call: &mut Call, _: &KnownRankings, _| {
             let [_, sums, ..] = self.runner.keys.totals(feed);
             call.arg("what", what).key("sums", sums);
         };
         self.look(&scripts::TOTALS_READ, feed, now, own).await
-    }
-
-    pub async fn read_totals(
-        &self,
-        feed: &FeedId,
-        back: bool,
-        now: Millis,
-    ) -> Result<Option<TotalsView>, Fault> {
-        let what = if back { "ended" } else { "open" };
-        let texts = self.read_all(feed, what, now).await?;
-        if texts.first().is_none_or(|text| text != "counted") {
-            return Ok(None);
-        }
-        let mut totals = TotalsView::new();
-        for text in &texts[1..] {
-            let periods = read_periods(text).ok_or(Corrupt("totals"))?;
-            totals.extend(periods.into_iter().filter_map(|(period, view)| Some((period, view?))));
-        }
-        Ok(Some(totals))
-    }
-
-    pub async fn read_leaders(
-        &self,
-        feed: &FeedId,
-        ask: LeadersAsk,
-        now: Millis,
-    ) -> Result<Option<LeadersView>, Fault> {
-        let own = |call: &mut Call, rankings: &KnownRankings, are_ranked| {
-            let [_, _, people, unranked] = self.runner.keys.totals(feed);
-            call.keys([("people", people), ("unranked", unranked)]);
-            rankings.push(call, &self.runner.keys, feed);
-            call.arg("are_ranked", if are_ranked { "1" } else { "" });
-            let state = if ask.back { "ended" } else { "open" };
-            call.arg("period", ask.period).arg("state", state).arg("measure", ask.by.code());
-            call.arg("limit", ask.limit).arg("user", ask.user.as_deref().unwrap_or_default());
-        };
-        let texts = self.look(&scripts::TOTALS_LEADERS, feed, now, own).await?;
-        let [since, leaders, ref user @ ..] = texts.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
-            return Ok(None);
-        };
-        const WHAT: Corrupt = Corrupt("a ranking");
-        let number = |text: &str| text.parse::<u64>().map_err(|_| WHAT);
-        let user = match user {
-            [rank, score] => Some((number(rank)?, number(score)?)),
-            _ => None,
-        };
-        let since = Millis(since.parse().map_err(|_| WHAT)?);
-        Ok(Some(LeadersView { since, leaders: read_leaders(leaders).ok_or(WHAT)?, user }))
-    }
-
-    pub async fn begin_session(
-        &self,
-        feed: &FeedId,
-        id: String,
-        now: Millis,
-    ) -> Result<(Session, bool), Fault> {
-        let own = |call: &mut Call, _: &Preconditions| {
-            call.arg("session", &id).bounded();
-        };
-        let reply = self.turn(&scripts::TOTALS_SESSION, feed, Some(now), own).await?;
-        let since = reply.text(1)?.parse().map_err(|_| Corrupt("a session"))?;
-        let is_new = reply.text(0)? == "new";
-        Ok((Session { id, since: Millis(since) }, is_new))
-    }
-
-    pub async fn read_goals(&self, feed: &FeedId, now: Millis) -> Result<Vec<GoalView>, Fault> {
-        let texts = self.read_all(feed, "goals", now).await?;
-        let mut goals = texts[1..].iter().map(|text| goal(text)).collect::<Result<Vec<_>, _>>()?;
-        goals.sort_by(|a, b| a.goal.cmp(&b.goal));
-        Ok(goals)
-    }
-
-    pub async fn put_goal(
-        &self,
-        feed: &FeedId,
-        id: &GoalId,
-        spec: GoalSpec,
-        now: Millis,
-    ) -> Result<GoalPut, Fault> {
-        let reply = self.change_goal(feed, id, &goal_spec(id, &spec), now).await?;
-        let view = || goal(reply.text(1)?).map_err(Fault::from);
-        Ok(match reply.text(0)? {
-            "new" => GoalPut::New(view()?),
-            "changed" => GoalPut::Changed(view()?),
-            "full" => GoalPut::TooMany,
-            "not_counted" => GoalPut::NotCounted,
-            _ => return Err(Corrupt("what became of a goal").into()),
-        })
-    }
-
-    pub async fn delete_goal(&self, feed: &FeedId, id: &GoalId, now: Millis) -> Result<bool, Fault> {
-        Ok(self.change_goal(feed, id, "", now).await?.text(0)? == "deleted")
-    }
-
-    async fn change_goal(&self, feed: &FeedId, id: &GoalId, spec: &str, now: Millis) -> Result<Reply, Fault> {
-        let own = |call: &mut Call, _: &Preconditions| {
-            call.arg("goal", id).arg("spec", spec).arg("goals_max", MAX_GOALS);
-            if !spec.is_empty() {
-                call.bounded();
-            }
-        };
-        self.turn(&scripts::TOTALS_GOAL, feed, Some(now), own).await
     }
 }
 
@@ -270,10 +170,6 @@ fn bounds(policy: &Policy, clock: Millis) -> String {
         let _ = write!(bounds, "{period} {} {};", since.0.max(0), until.0);
     }
     bounds
-}
-
-fn goal(text: &str) -> Result<GoalView, Corrupt> {
-    read_goal(text).ok_or(Corrupt("a goal"))
 }
 
 /// Of a feed whose policy was another each time that it was to be used.

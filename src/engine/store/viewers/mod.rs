@@ -1,6 +1,5 @@
-//! Viewers and their requests.
+//! Viewers: whose tokens are revoked, how many watch, and which signed requests came.
 
-mod methods;
 pub(crate) mod presence;
-pub(crate) mod requests;
+mod requests;
 pub(crate) mod revocations;

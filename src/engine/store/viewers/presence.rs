@@ -6,11 +6,14 @@ use std::collections::{HashMap, HashSet};
 use redis::{Cmd, Value, cmd};
 
 use crate::domain::FeedId;
+use crate::engine::StoreResult;
 use crate::engine::presence::{Count, NODE_LEASE_MS, Presence};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
 use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::Store;
 use crate::engine::store::feed::lists::Feeds;
+use crate::metrics::labels::Operation;
 
 /// Feeds reported or read in one trip.
 const FEEDS_PER_TRIP: usize = 256;
@@ -18,46 +21,58 @@ const FEEDS_PER_TRIP: usize = 256;
 /// How long counts are kept that are not renewed, in milliseconds. Nodes report all counts more often than that.
 const KEPT_MS: u64 = 86_400_000;
 
-impl Feeds {
-    /// See [`crate::engine::Store::report_presence`]. A shard that is away holds up no other.
-    pub async fn attend(&self, node: &str, counts: &[(FeedId, Count)]) -> Result<bool, Fault> {
-        let mut missed = None;
-        for chunk in counts.chunks(FEEDS_PER_TRIP) {
-            let mut asks = Vec::with_capacity(3 * chunk.len());
-            for (feed, Count { watchers, overlays }) in chunk {
-                let keys = &self.runner.keys;
-                for (key, count) in [(keys.watching(feed), watchers), (keys.overlays(feed), overlays)] {
-                    let slot = slot_of_tag(feed.as_str());
-                    if *count == 0 {
-                        asks.push((slot, asking("HDEL", &[&key, node])));
-                    } else {
-                        asks.push((slot, asking("HSET", &[&key, node, &count.to_string()])));
-                        asks.push((slot, asking("PEXPIRE", &[&key, &KEPT_MS.to_string()])));
+impl Store {
+    /// Reports the watchers of these feeds on `node`, and that the node lives. Call it at least every third
+    /// of [`crate::engine::presence::NODE_LEASE_MS`], also without counts. Returns false if the store did not
+    /// know the node: what it reported before may be lost, so all counts are to be reported again.
+    pub async fn report_presence(&self, node: &str, counts: &[(FeedId, Count)]) -> StoreResult<bool> {
+        self.measured(Operation::Attend, None, async {
+            let mut missed = None;
+            for chunk in counts.chunks(FEEDS_PER_TRIP) {
+                let mut asks = Vec::with_capacity(3 * chunk.len());
+                for (feed, Count { watchers, overlays }) in chunk {
+                    let keys = &self.parts.runner.keys;
+                    for (key, count) in [(keys.watching(feed), watchers), (keys.overlays(feed), overlays)] {
+                        let slot = slot_of_tag(feed.as_str());
+                        if *count == 0 {
+                            asks.push((slot, asking("HDEL", &[&key, node])));
+                        } else {
+                            asks.push((slot, asking("HSET", &[&key, node, &count.to_string()])));
+                            asks.push((slot, asking("PEXPIRE", &[&key, &KEPT_MS.to_string()])));
+                        }
                     }
                 }
+                let replies =
+                    self.parts.runner.backend.commands(&asks, self.parts.runner.part_timeout()).await;
+                missed = missed.or(replies.into_iter().find_map(Result::err));
             }
-            let replies = self.runner.backend.commands(&asks, self.runner.part_timeout()).await;
-            missed = missed.or(replies.into_iter().find_map(Result::err));
-        }
-        // Last: a count without its node may be removed before.
-        let key = self.runner.keys.node(node);
-        let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
-        let before = self.runner.backend.command(&key, &lease, self.runner.part_timeout()).await?;
-        match missed {
-            Some(fault) => Err(fault),
-            None => Ok(before != Value::Nil),
-        }
+            // Last: a count without its node may be removed before.
+            let key = self.parts.runner.keys.node(node);
+            let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
+            let before =
+                self.parts.runner.backend.command(&key, &lease, self.parts.runner.part_timeout()).await?;
+            match missed {
+                Some(fault) => Err(fault),
+                None => Ok(before != Value::Nil),
+            }
+        })
+        .await
     }
 
-    /// See [`crate::engine::Store::read_presence`].
-    pub async fn presence(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
-        let mut all = Vec::with_capacity(feeds.len());
-        for chunk in feeds.chunks(FEEDS_PER_TRIP) {
-            all.extend(self.presence_of(chunk).await?);
-        }
-        Ok(all)
+    /// How many watch these feeds, in the order asked.
+    pub async fn read_presence(&self, feeds: &[FeedId]) -> StoreResult<Vec<Presence>> {
+        self.measured(Operation::Presence, None, async {
+            let mut all = Vec::with_capacity(feeds.len());
+            for chunk in feeds.chunks(FEEDS_PER_TRIP) {
+                all.extend(self.parts.feeds.presence_of(chunk).await?);
+            }
+            Ok(all)
+        })
+        .await
     }
+}
 
+impl Feeds {
     async fn presence_of(&self, feeds: &[FeedId]) -> Result<Vec<Presence>, Fault> {
         let keys = &self.runner.keys;
         // Two hashes of each feed: of those who watch, and of overlays.

@@ -2,42 +2,70 @@
 //! `feed_retract_gift`).
 
 use crate::domain::json::push_string;
-use crate::domain::moderate::{GiftRefunded, TakingBack, user_prefix};
-use crate::domain::{Control, FeedId, GiftId, Millis, Position, RowId};
+use crate::domain::moderate::{GiftRefunded, TakingBack};
+use crate::domain::{FeedId, GiftId, GiftTakenBack, Millis};
+use crate::engine::StoreResult;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::wire::Corrupt;
+use crate::engine::store::Store;
 use crate::engine::store::feed::lists::Feeds;
 use crate::engine::store::runner::Reply;
 use crate::engine::store::writer::Preconditions;
+use crate::metrics::labels::Operation;
 
-impl Feeds {
-    pub async fn control(
+impl Store {
+    /// Takes one gift back by its id, also if its row has left the list. What it added to its row leaves it;
+    /// a row of which nothing is left goes. The same step appends an entry to the ledger
+    /// ([`crate::domain::EntryStatus::Retracted`]), except for a test. A gift that waits is cancelled
+    /// instead, without an entry. A repeat does nothing.
+    pub async fn retract_gift(
         &self,
         feed: &FeedId,
-        control: &Control,
+        id: &GiftId,
+        reason: Option<String>,
         now: Millis,
-    ) -> Result<Option<Position>, Fault> {
-        let mut call = self.runner.feed_call(&scripts::CONTROL, feed);
-        call.key("control", self.runner.keys.control(feed)).arg("action", control.action.as_str());
-        call.arg("row", control.row.as_ref().map_or("-", RowId::as_str));
-        let reply = self.runner.run_feed(call, feed, Some(now)).await?;
-        let at = reply.mark()?.0.at.clone();
-        Ok((reply.text(0)? == "1").then_some(at))
+    ) -> StoreResult<GiftTakenBack> {
+        self.measured(Operation::RetractGift, Some(feed), async {
+            let what = TakingBack { reason, ..TakingBack::default() };
+            // Somebody else may decide between the look and the denial: then it is looked at once more.
+            for _ in 0..3 {
+                match self.parts.feeds.take_back(feed, id, &what, now).await? {
+                    GiftRefunded::Done { .. } => return Ok(GiftTakenBack::Done),
+                    GiftRefunded::Waits => {}
+                    _ => return Ok(GiftTakenBack::Unknown),
+                }
+                let reason = what.reason.as_deref();
+                if self.parts.reviews.take_back(feed, id, reason, now).await? {
+                    return Ok(GiftTakenBack::Done);
+                }
+            }
+            Ok(GiftTakenBack::Unknown)
+        })
+        .await
     }
 
-    pub async fn retract_user(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
-        let call = |_: &Preconditions| {
-            let [due, later] = self.runner.keys.due(feed);
-            let mut call = self.runner.feed_call(&scripts::RETRACT_USER, feed);
-            call.keys([("due", due), ("later", later), ("retracted", self.runner.keys.retracted(feed))]);
-            call.arg("begin", user_prefix(user));
-            call
-        };
-        let reply = self.writer.write(feed, Some(now), &mut Preconditions::default(), call).await?;
-        Ok(reply.text(0)?.parse().map_err(|_| Corrupt("a count of rows"))?)
+    /// Refunds a part of a gift's value. `refunded` is all that is refunded so far, so a repeat and a lower
+    /// amount change nothing. Row and totals lose the difference, counts stay, and the ledger gets an entry
+    /// ([`crate::domain::EntryStatus::Refunded`]). Refunding everything takes the gift back, as
+    /// [`Store::retract_gift`] does.
+    pub async fn refund_gift(
+        &self,
+        feed: &FeedId,
+        id: &GiftId,
+        refunded: u64,
+        reason: Option<String>,
+        now: Millis,
+    ) -> StoreResult<GiftRefunded> {
+        self.measured(Operation::RetractGift, Some(feed), async {
+            let what = TakingBack { refunded: Some(refunded), reason, restock: false };
+            self.parts.feeds.take_back(feed, id, &what, now).await
+        })
+        .await
     }
+}
 
+impl Feeds {
     /// Takes a gift back, or refunds a part of it; one that waits for a host is [`GiftRefunded::Waits`] for both.
     pub async fn take_back(
         &self,
