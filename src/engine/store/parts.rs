@@ -29,19 +29,16 @@ use crate::engine::store::due::index::DueIndex;
 use crate::engine::store::due::queue::DueQueue;
 use crate::engine::store::due::turns::wakes;
 use crate::engine::store::feed::lists::Feeds;
-use crate::engine::store::feed::walks::Walks;
 use crate::engine::store::rehoming::{Rehoming, keep_rehoming};
 use crate::engine::store::reports::attach::Attaching;
 use crate::engine::store::reports::groups::Groups;
 use crate::engine::store::reports::hooks::Webhooks;
 use crate::engine::store::reports::index::JobIndex;
-use crate::engine::store::reports::jobs::Jobs;
 use crate::engine::store::reports::signing::Signing;
 use crate::engine::store::review::blocks::BlockBook;
 use crate::engine::store::review::reviews::Reviews;
 use crate::engine::store::runner::Runner;
 use crate::engine::store::totals::known_rankings::KnownRankingsOfFeeds;
-use crate::engine::store::viewers::revocations::Viewers;
 use crate::engine::store::writer::FeedWriter;
 use crate::engine::writes::Writes;
 use crate::engine::{Shards, StoreError};
@@ -66,10 +63,7 @@ pub(super) struct StoreParts {
     pub(super) signing: Arc<Signing>,
     pub(super) groups: Arc<Groups>,
     pub(super) webhooks: Arc<Webhooks>,
-    pub(super) jobs: Jobs,
     pub(super) writer: Arc<FeedWriter>,
-    pub(super) viewers: Viewers,
-    pub(super) walks: Walks,
     /// Ends with the store.
     _rehoming: Arc<Rehoming>,
     pub(super) wakes: WakeSenders,
@@ -227,7 +221,6 @@ impl StoreBuilder {
         let webhooks = Arc::new(webhooks);
         let feeds = Arc::new(Feeds::new(writer.clone(), topics, blocks.clone()));
         Arc::new(StoreParts {
-            walks: Walks { runner: runner.clone(), feeds: feeds.clone() },
             feeds,
             queue: DueQueue { writer: writer.clone(), stock: stock.clone(), reviews: reviews.clone() },
             stock,
@@ -237,10 +230,8 @@ impl StoreBuilder {
             job_index: index,
             signing,
             groups,
-            jobs: Jobs { runner: runner.clone(), hooks: webhooks.clone() },
             webhooks,
             writer,
-            viewers: Viewers { runner: runner.clone() },
             _rehoming: rehoming,
             wakes,
             writes: Writes::default(),

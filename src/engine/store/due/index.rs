@@ -12,11 +12,9 @@ use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::topics::Topics;
-use crate::engine::store::Store;
 use crate::engine::store::due::turns::{Claim, Member, Over, Taken, TurnIndex};
 use crate::engine::store::runner::Runner;
-use crate::engine::{DueDone, DueFeed, DueTurn, StoreResult, counted};
-use crate::metrics::labels::Operation;
+use crate::engine::{DueDone, DueFeed, DueTurn};
 
 /// How long a turn lasts: what a node that died had taken comes back within this.
 const TURN_MS: u64 = 500;
@@ -35,20 +33,6 @@ pub struct DueIndex {
     /// Policies' delays as they were lately, so that feeds are registered without asking first. A
     /// wrong or missing one costs another trip.
     delays: Mutex<HashMap<FeedId, u64>>,
-}
-
-impl Store {
-    /// Releases leases, and leases at most `max` feeds whose time has come, those that wait longest first. A
-    /// feed with more due than one step takes goes behind the others.
-    ///
-    /// While a lease lasts, no other caller gets the feed, unless something new comes into its queue. A lease
-    /// that is not released ends by itself well within a second. Two callers that run one feed do no harm:
-    /// every step of [`Store::run_due`] is atomic.
-    pub async fn claim_due(&self, over: Vec<DueDone>, max: usize, now: Millis) -> StoreResult<DueTurn> {
-        let reply = self.measured(Operation::ClaimDue, None, self.parts.due.claim(over, max, now)).await?;
-        counted::claimed_due(&reply, self.metrics());
-        Ok(reply)
-    }
 }
 
 impl DueIndex {

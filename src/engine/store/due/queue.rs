@@ -6,13 +6,11 @@ use crate::domain::{DueKind, DuePlace, FeedId, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts;
-use crate::engine::store::Store;
 use crate::engine::store::drops::stock::DropStock;
 use crate::engine::store::review::reviews::{self, Reviews, Verdict};
 use crate::engine::store::runner::{Runner, needed, number};
 use crate::engine::store::writer::FeedWriter;
-use crate::engine::{DUE_BATCH, DueFate, DueHandled, DueRun, StoreResult, counted};
-use crate::metrics::labels::Operation;
+use crate::engine::{DueFate, DueHandled};
 
 /// An entry as the store has it.
 pub(crate) struct Entry {
@@ -61,44 +59,6 @@ pub struct DueQueue {
     pub reviews: Arc<Reviews>,
 }
 
-impl Store {
-    /// Handles what is due in the feed, at most [`crate::engine::DUE_BATCH`] entries, by time, then arrival.
-    /// Each entry leaves the queue in the step that handles it. A gift is taken like one that comes now, and
-    /// the answer becomes what is remembered of its id, for a window from now. An entry that cannot be
-    /// handled is retried later ([`crate::engine::rest_after`]) and holds up no other; after
-    /// [`crate::engine::DUE_TRIES`] it is dead.
-    pub async fn run_due(&self, feed: &FeedId, now: Millis) -> StoreResult<DueRun> {
-        let reply = self
-            .measured(Operation::RunDue, Some(feed), async {
-                let found = self.parts.queue.entries(feed, "due", None, DUE_BATCH, Some(now)).await?;
-                let mut run = DueRun { handled: Vec::new(), next: found.next };
-                let asked = self.parts.runner.clock(Some(now)).unwrap_or(found.now);
-                for group in found.entries.chunk_by(|a, b| a.kind == b.kind) {
-                    if let Some(DueKind::Gift) = DueKind::of(group[0].kind) {
-                        self.parts.queue.show(feed, group, asked, &mut run).await?;
-                        continue;
-                    }
-                    for entry in group {
-                        match self.parts.queue.handle(feed, entry, asked).await {
-                            Ok((next, handled)) => {
-                                run.next = next;
-                                run.handled.extend(handled);
-                            }
-                            Err(fault) if fault.is_data() => {
-                                self.parts.queue.set_aside(feed, entry, &fault.why, asked, &mut run).await?;
-                            }
-                            Err(fault) => return Err(fault),
-                        }
-                    }
-                }
-                Ok(run)
-            })
-            .await?;
-        counted::handled_due(&reply, feed, self.metrics());
-        Ok(reply)
-    }
-}
-
 impl DueQueue {
     pub(super) fn runner(&self) -> &Runner {
         &self.writer.runner
@@ -143,7 +103,7 @@ impl DueQueue {
 
     /// Does what is due of anything but gifts. Returns when the next entry is due, and what became of this one, unless somebody else
     /// did it. The script of a drop and that of totals put their entry into the queue anew.
-    async fn handle(
+    pub(super) async fn handle(
         &self,
         feed: &FeedId,
         entry: &Entry,

@@ -4,6 +4,7 @@
 pub(crate) mod batcher;
 mod changes;
 mod control;
+mod follow;
 pub(crate) mod lists;
 mod policy;
 mod publish;
@@ -11,4 +12,4 @@ mod retract;
 pub(crate) mod retract_gift;
 mod retract_user;
 mod snapshot;
-pub(crate) mod walks;
+mod walk_turn;

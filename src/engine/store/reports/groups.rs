@@ -5,16 +5,14 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use crate::domain::{Cursor, FeedId, GroupId, Millis, Reader};
+use crate::engine::MAX_LISTED;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
 use crate::engine::protocol::scripts::{self, Call, Script};
 use crate::engine::protocol::wire::Corrupt;
-use crate::engine::store::Store;
 use crate::engine::store::reports::index::JobIndex;
 use crate::engine::store::reports::stored::{padded, reader_keys};
 use crate::engine::store::runner::Runner;
-use crate::engine::{MAX_LISTED, StoreResult};
-use crate::metrics::labels::Operation;
 
 pub(super) fn name_of_group(feed: &FeedId, group: &GroupId) -> String {
     format!("{feed} {group}")
@@ -71,57 +69,6 @@ pub async fn noted_everywhere(
             Ok(all)
         }
         None => Ok(all),
-    }
-}
-
-impl Store {
-    /// Deletes a group with all it has. Returns false if there is no such group.
-    pub async fn delete_group(&self, feed: &FeedId, group: &GroupId) -> StoreResult<bool> {
-        self.measured(Operation::Readers, Some(feed), async {
-            let was = self.parts.groups.forget(feed, &Reader::Group(group.clone()), Millis(0)).await?;
-            self.parts.groups.unnote_unless_there(feed, group).await?;
-            Ok(was)
-        })
-        .await
-    }
-
-    /// Groups and webhooks of one feed, or groups of all feeds, by name; at most [`crate::engine::MAX_LISTED`].
-    pub async fn list_readers(&self, feed: Option<&FeedId>) -> StoreResult<Vec<(FeedId, Reader)>> {
-        self.measured(Operation::Readers, None, async {
-            let mut readers = match feed {
-                None => {
-                    let keys = &self.parts.runner.keys;
-                    let lists = self
-                        .parts
-                        .runner
-                        .parts(Shared::Groups)
-                        .into_iter()
-                        .map(|part| noted(keys.groups(part)));
-                    let read = |text: &String| {
-                        let (feed, group) = text.split_once(' ')?;
-                        Some((feed.parse().ok()?, Reader::Group(group.parse().ok()?)))
-                    };
-                    let names = noted_everywhere(&self.parts.runner, lists).await?;
-                    let read = |name: &String| {
-                        read(name).ok_or_else(|| Fault::from(Corrupt("a group's name")).of_an_index())
-                    };
-                    names.iter().map(read).collect::<Result<Vec<_>, Fault>>()?
-                }
-                Some(feed) => {
-                    let [_, _, readers] = self.parts.runner.keys.ledger(feed);
-                    let names: Vec<String> =
-                        self.parts.runner.get(&readers, redis::cmd("HKEYS").arg(&readers)).await?;
-                    let own = names.iter().map(|name| {
-                        Ok((feed.clone(), name.parse().map_err(|_| Corrupt("a reader's name"))?))
-                    });
-                    own.collect::<Result<Vec<_>, Corrupt>>()?
-                }
-            };
-            readers.sort_by_cached_key(|(feed, reader)| (feed.clone(), reader.to_string()));
-            readers.truncate(MAX_LISTED);
-            Ok(readers)
-        })
-        .await
     }
 }
 

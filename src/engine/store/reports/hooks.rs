@@ -8,17 +8,14 @@ use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Mi
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::{Part, Shared};
 use crate::engine::protocol::scripts;
-use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
-use crate::engine::store::Store;
 use crate::engine::store::reports::attach::Attaching;
 use crate::engine::store::reports::groups::{Groups, note, noted, noted_everywhere, unnote};
 use crate::engine::store::reports::signing::Signing;
 use crate::engine::store::reports::stored::{read_hook, reader_keys, stored_hook};
 use crate::engine::store::runner::Runner;
-use crate::engine::{HOOKS_OF_ALL_MAX, MAX_LISTED, READERS_MAX, StoreResult, Swapped};
-use crate::metrics::labels::Operation;
+use crate::engine::{HOOKS_OF_ALL_MAX, MAX_LISTED, READERS_MAX, Swapped};
 
 /// The webhooks of feeds, and those of all feeds.
 pub struct Webhooks {
@@ -33,69 +30,8 @@ fn may_have_waited(hook: &Hook) -> bool {
     hook.state == HookState::Active && hook.last_error.is_none()
 }
 
-impl Store {
-    /// Feeds in which a webhook of all feeds has, or had lately, dead letters; at most [`crate::engine::MAX_LISTED`].
-    pub async fn list_dead_letter_feeds(&self, hook: &HookId) -> StoreResult<Vec<FeedId>> {
-        self.measured(Operation::Letters, None, self.parts.webhooks.letter_feeds(hook)).await
-    }
-
-    /// Reads a webhook, or `None` if there is no such webhook.
-    pub async fn read_webhook(&self, key: &HookKey) -> StoreResult<Option<Hook>> {
-        self.measured(Operation::Hooks, None, self.parts.webhooks.hook(key)).await
-    }
-
-    /// Puts `to` (`None`: nothing) in the place of a webhook whose version is `was` (`None`: there is no such
-    /// webhook). A new one begins to read at the ledger's end, or one of all feeds with what comes from
-    /// `since` on. One that is deleted loses all it has.
-    pub async fn swap_webhook(
-        &self,
-        key: &HookKey,
-        was: Option<u64>,
-        to: Option<Hook>,
-        now: Millis,
-    ) -> StoreResult<Swapped> {
-        self.measured(Operation::Hooks, None, self.parts.webhooks.swap(key, was, to, now)).await
-    }
-
-    /// Every webhook in the store, by scope and name; at most [`crate::engine::MAX_LISTED`].
-    pub async fn list_webhooks(&self) -> StoreResult<Vec<(HookKey, Hook)>> {
-        self.measured(Operation::Hooks, None, async {
-            let feeds = self.parts.webhooks.feeds_with_hooks().await?;
-            let scopes: Vec<HookScope> =
-                std::iter::once(HookScope::All).chain(feeds.into_iter().map(HookScope::Feed)).collect();
-            let commands: Vec<_> = scopes
-                .iter()
-                .map(|scope| {
-                    let (key, mut command) = (self.parts.webhooks.key_of(scope), redis::cmd("HGETALL"));
-                    command.arg(&key);
-                    (slot_of_key(&key), command)
-                })
-                .collect();
-            let replies =
-                self.parts.runner.backend.commands(&commands, self.parts.runner.options.call_timeout).await;
-            let (mut all, mut fault) = (Vec::new(), None);
-            for (scope, reply) in scopes.iter().zip(replies) {
-                match reply.and_then(|reply| read_hooks(scope, reply)) {
-                    Ok(hooks) => all.extend(hooks),
-                    Err(why) => {
-                        tracing::warn!(%scope, why = why.why, "webhooks are listed without these");
-                        fault = Some(why);
-                    }
-                }
-            }
-            if let Some(fault) = fault.filter(|fault| all.is_empty() && !fault.is_data()) {
-                return Err(fault);
-            }
-            all.sort_by_cached_key(|(key, _)| (key.scope.to_string(), key.name.to_string()));
-            all.truncate(MAX_LISTED);
-            Ok(all)
-        })
-        .await
-    }
-}
-
 impl Webhooks {
-    fn key_of(&self, scope: &HookScope) -> String {
+    pub(super) fn key_of(&self, scope: &HookScope) -> String {
         match scope {
             HookScope::Feed(feed) => self.runner.keys.hooks(feed),
             HookScope::All => self.runner.keys.hooks_of_all()[0].clone(),
@@ -126,7 +62,7 @@ impl Webhooks {
     }
 
     /// Names in lists that are in parts. A part whose server is away is left out.
-    async fn feeds_with_hooks(&self) -> Result<Vec<FeedId>, Fault> {
+    pub(super) async fn feeds_with_hooks(&self) -> Result<Vec<FeedId>, Fault> {
         let parts = self.runner.parts(Shared::Hooks).into_iter();
         let lists = parts.map(|part| noted(self.runner.keys.hook_feeds(part)));
         let names = noted_everywhere(&self.runner, lists).await?;
@@ -317,7 +253,7 @@ fn letters_of(hook: &HookId) -> (String, String) {
 }
 
 /// The webhooks of one scope, as HGETALL answers.
-fn read_hooks(scope: &HookScope, reply: redis::Value) -> Result<Vec<(HookKey, Hook)>, Fault> {
+pub(super) fn read_hooks(scope: &HookScope, reply: redis::Value) -> Result<Vec<(HookKey, Hook)>, Fault> {
     let texts: HashMap<String, String> = redis::from_redis_value(reply).map_err(|_| Corrupt("webhooks"))?;
     let read = |(name, text): (&String, &String)| {
         let name = name.parse().map_err(|_| Corrupt("a webhook's name"))?;

@@ -7,14 +7,11 @@ use redis::FromRedisValue;
 use tokio::sync::OnceCell;
 
 use crate::domain::signature::SigningKey;
-use crate::engine::StoreResult;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::wire::Corrupt;
-use crate::engine::store::Store;
 use crate::engine::store::reports::attach::Attaching;
 use crate::engine::store::runner::Runner;
-use crate::metrics::labels::Operation;
 use crate::random;
 
 /// The installation's key, as this process knows it: it never changes.
@@ -22,13 +19,6 @@ pub struct Signing {
     pub runner: Arc<Runner>,
     pub attaching: Arc<Attaching>,
     pub known: OnceCell<Arc<SigningKey>>,
-}
-
-impl Store {
-    /// The key with which this installation signs what it sends to webhooks; made when it is asked for first.
-    pub async fn read_signing_key(&self) -> StoreResult<Arc<SigningKey>> {
-        self.measured(Operation::Hooks, None, self.parts.signing.key()).await
-    }
 }
 
 impl Signing {

@@ -8,14 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::domain::block::BLOCKS_MAX;
 use crate::domain::json::push_string;
-use crate::domain::{Block, BlockScope, Blocked, FeedId, Gift, Millis};
-use crate::engine::StoreResult;
+use crate::domain::{Block, BlockScope, FeedId, Gift, Millis};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
-use crate::engine::store::Store;
 use crate::engine::store::runner::Runner;
-use crate::metrics::labels::Operation;
 
 /// How long blocks are remembered: they hold on every node within a second.
 const CACHE_TIME: Duration = Duration::from_millis(400);
@@ -30,50 +27,6 @@ type Blocks = Arc<HashMap<String, Block>>;
 pub(crate) struct BlockBook {
     runner: Arc<Runner>,
     lately: Mutex<HashMap<BlockScope, (Instant, Blocks)>>,
-}
-
-impl Store {
-    /// Ends a block; false when there was none.
-    pub async fn unblock_user(&self, scope: &BlockScope, user: &str, now: Millis) -> StoreResult<bool> {
-        self.measured(Operation::Block, None, async {
-            if *scope == BlockScope::All {
-                self.parts.walks.end(user, now).await?;
-            }
-            self.parts.blocks.unblock(scope, user, now).await
-        })
-        .await
-    }
-
-    /// Whether the user's gifts are kept from being shown in the feed, by a block of the feed or of all feeds.
-    pub async fn is_blocked(&self, feed: &FeedId, user: &str, now: Millis) -> StoreResult<bool> {
-        self.measured(Operation::Blocks, Some(feed), self.parts.blocks.is_blocked(feed, user, now)).await
-    }
-
-    /// Keeps a user's gifts from being shown from [`Block::at`] on, in the place of a block that there is. Within a
-    /// second it holds on every node.
-    pub async fn block_user(&self, scope: &BlockScope, block: &Block) -> StoreResult<Blocked> {
-        self.measured(Operation::Block, None, async {
-            let until = block.until.map_or(0, |until| until.0.max(1));
-            match &*self.parts.blocks.change(scope, &block.user, &until.to_string(), block.at).await? {
-                "new" => Ok(Blocked::New),
-                "again" => Ok(Blocked::Replaced),
-                "full" => Ok(Blocked::Full),
-                _ => Err(Corrupt("a reply").into()),
-            }
-        })
-        .await
-    }
-
-    /// Blocks that hold, by user.
-    pub async fn list_blocks(&self, scope: &BlockScope, now: Millis) -> StoreResult<Vec<Block>> {
-        self.measured(Operation::Blocks, None, async {
-            let all = self.parts.blocks.read(scope).await?;
-            let mut all: Vec<Block> = all.values().filter(|block| block.holds(now)).cloned().collect();
-            all.sort_by(|a, b| a.user.cmp(&b.user));
-            Ok(all)
-        })
-        .await
-    }
 }
 
 impl BlockBook {
@@ -110,7 +63,7 @@ impl BlockBook {
         Ok(self.change(scope, user, "", now).await? == "ended")
     }
 
-    async fn change(
+    pub(super) async fn change(
         &self,
         scope: &BlockScope,
         user: &str,
@@ -145,7 +98,7 @@ impl BlockBook {
         }
     }
 
-    async fn read(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
+    pub(super) async fn read(&self, scope: &BlockScope) -> Result<Blocks, Fault> {
         let key = self.key(scope);
         // Feeds of other shards wait for those of all feeds no longer than a moment.
         let within = match scope {

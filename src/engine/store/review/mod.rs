@@ -5,5 +5,7 @@
 //! come, [`Store::run_due`](crate::engine::Store::run_due) does what the policy's default says. Nothing of it is in lists, changes or
 //! snapshots before it is decided.
 
+mod block_change;
 pub(crate) mod blocks;
+mod decide;
 pub(crate) mod reviews;

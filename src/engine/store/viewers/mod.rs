@@ -2,4 +2,4 @@
 
 pub(crate) mod presence;
 mod requests;
-pub(crate) mod revocations;
+mod revocations;

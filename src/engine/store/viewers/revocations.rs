@@ -1,7 +1,5 @@
 //! Viewers whose tokens were revoked, all in one slot: they are of no feed.
 
-use std::sync::Arc;
-
 use crate::domain::Millis;
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts::{self, Call};
@@ -12,18 +10,13 @@ use crate::engine::store::runner::Runner;
 use crate::engine::{REVOKED_MAX, Revocation, RevokedAt, RevokedPage, StoreResult};
 use crate::metrics::labels::Operation;
 
-/// Revoked viewers.
-pub(crate) struct Viewers {
-    pub runner: Arc<Runner>,
-}
-
 impl Store {
     /// Has tokens of a viewer refused that were issued before a time; gives the time that holds, which never moves
     /// back.
     pub async fn revoke_viewer(&self, revocation: &Revocation, now: Millis) -> StoreResult<Millis> {
         self.measured(Operation::Revoke, None, async {
             let runner = &self.parts.runner;
-            let mut call = self.parts.viewers.with_keys(runner.timed(&scripts::VIEWERS_REVOKE, Some(now)));
+            let mut call = with_keys(&self.parts.runner, runner.timed(&scripts::VIEWERS_REVOKE, Some(now)));
             call.arg("sub", &*revocation.sub).arg("before", revocation.before.0);
             call.arg("ends_at", revocation.until.0).arg("life", random()).arg("viewers_at_most", REVOKED_MAX);
             call.arg("wake_channel", runner.keys.revoked_wake());
@@ -49,7 +42,7 @@ impl Store {
             {
                 return Ok(RevokedPage { revoked: Vec::new(), at: after.clone() });
             }
-            let mut call = self.parts.viewers.with_keys(Call::of(&scripts::VIEWERS_REVOKED));
+            let mut call = with_keys(&self.parts.runner, Call::of(&scripts::VIEWERS_REVOKED));
             call.arg("life", &after.life).arg("after", after.seq).arg("at_most", max);
             let texts: Vec<String> = self.parts.runner.run(&call).await?;
             let [life, seq, revoked @ ..] = &texts[..] else { return Err(Corrupt("a reply").into()) };
@@ -68,11 +61,10 @@ impl Store {
     }
 }
 
-impl Viewers {
-    fn with_keys(&self, mut call: Call) -> Call {
-        for (name, key) in ["revoked", "order", "ends", "head"].into_iter().zip(self.runner.keys.revoked()) {
-            call.key(name, key);
-        }
-        call
+/// Adds the keys that both scripts have.
+fn with_keys(runner: &Runner, mut call: Call) -> Call {
+    for (name, key) in ["revoked", "order", "ends", "head"].into_iter().zip(runner.keys.revoked()) {
+        call.key(name, key);
     }
+    call
 }

@@ -6,7 +6,6 @@
 //! with the process that gave it, and a shard begins anew when that is another one; all begin anew when slots have
 //! other owners. To take rows back twice does nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::{FeedId, Millis};
@@ -15,8 +14,6 @@ use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
 use crate::engine::store::backend::Shards;
-use crate::engine::store::feed::lists::Feeds;
-use crate::engine::store::runner::Runner;
 use crate::engine::{StoreResult, Walk};
 use crate::metrics::labels::Operation;
 
@@ -29,19 +26,41 @@ const REST_MS: u64 = 1_500;
 /// Keys that one step looks at in each shard, about: some hundred microseconds of its time.
 const KEYS_PER_STEP: u32 = 512;
 
-/// Walks through all feeds for the rows of blocked users.
-pub(crate) struct Walks {
-    pub runner: Arc<Runner>,
-    pub feeds: Arc<Feeds>,
-}
-
 /// How far a walk is in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Backend {
+enum ShardProgress {
     /// At this cursor of this process.
     At(u64, String),
     /// It is through.
     Done,
+}
+
+impl ShardProgress {
+    fn read(word: &str) -> Option<ShardProgress> {
+        if word == "." {
+            return Some(ShardProgress::Done);
+        }
+        let (cursor, process) = word.split_once('@')?;
+        Some(ShardProgress::At(cursor.parse().ok()?, process.to_owned()))
+    }
+
+    fn word(&self) -> String {
+        match self {
+            ShardProgress::At(cursor, process) => format!("{cursor}@{process}"),
+            ShardProgress::Done => ".".to_owned(),
+        }
+    }
+}
+
+/// The places of a walk, as they are stored behind its begin: `LAYOUT`, and a word for each shard.
+fn places(text: &str, layout: &str, shards: usize) -> Vec<ShardProgress> {
+    let mut words = text.split(' ');
+    let known: Option<Vec<ShardProgress>> =
+        (words.next() == Some(layout)).then(|| words.map(ShardProgress::read).collect()).flatten();
+    // Of another layout, or not begun yet.
+    known
+        .filter(|known| known.len() == shards)
+        .unwrap_or_else(|| vec![ShardProgress::At(0, String::new()); shards])
 }
 
 impl Store {
@@ -49,7 +68,7 @@ impl Store {
     /// go on with it until all feeds are done. A repeat begins again.
     pub async fn begin_walk(&self, user: &str, now: Millis) -> StoreResult<()> {
         self.measured(Operation::RetractUser, None, async {
-            self.parts.walks.turn("", (user, "", "-"), now).await.map(drop)
+            self.turn("", (user, "", "-"), now).await.map(drop)
         })
         .await
     }
@@ -64,7 +83,7 @@ impl Store {
             if any == 0 {
                 return Ok(Walk::default());
             }
-            let Some((user, text)) = self.parts.walks.turn(node, ("", "", ""), now).await? else {
+            let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
                 return Ok(Walk::default());
             };
             let places_text = text.split_once(' ').ok_or(Corrupt("a walk"))?.1;
@@ -76,11 +95,11 @@ impl Store {
             let mut places = places(places_text, &layout, shards.count());
             let (mut walk, mut failed) = (Walk { user: Some(user.clone()), ..Walk::default() }, None);
             for (at, place) in places.iter_mut().enumerate() {
-                if *place == Backend::Done {
+                if *place == ShardProgress::Done {
                     continue;
                 }
                 // A shard that is away is walked through later, and holds up no other.
-                match self.parts.walks.step(&shards, at, place, &user, now).await {
+                match self.step(&shards, at, place, &user, now).await {
                     Ok((next, feeds, rows)) => {
                         *place = next;
                         walk.feeds += feeds;
@@ -89,11 +108,11 @@ impl Store {
                     Err(fault) => failed = Some(fault),
                 }
             }
-            let is_over = places.iter().all(|place| *place == Backend::Done);
+            let is_over = places.iter().all(|place| *place == ShardProgress::Done);
             let words: Vec<String> =
-                std::iter::once(layout).chain(places.iter().map(Backend::word)).collect();
+                std::iter::once(layout).chain(places.iter().map(ShardProgress::word)).collect();
             let after = if is_over { String::new() } else { words.join(" ") };
-            self.parts.walks.turn("", (&user, &text, &after), now).await?;
+            self.turn("", (&user, &text, &after), now).await?;
             walk.is_over = is_over;
             match failed {
                 Some(fault) if walk.feeds == 0 => Err(fault),
@@ -102,35 +121,7 @@ impl Store {
         })
         .await
     }
-}
 
-impl Backend {
-    fn read(word: &str) -> Option<Backend> {
-        if word == "." {
-            return Some(Backend::Done);
-        }
-        let (cursor, process) = word.split_once('@')?;
-        Some(Backend::At(cursor.parse().ok()?, process.to_owned()))
-    }
-
-    fn word(&self) -> String {
-        match self {
-            Backend::At(cursor, process) => format!("{cursor}@{process}"),
-            Backend::Done => ".".to_owned(),
-        }
-    }
-}
-
-/// The places of a walk, as they are stored behind its begin: `LAYOUT`, and a word for each shard.
-fn places(text: &str, layout: &str, shards: usize) -> Vec<Backend> {
-    let mut words = text.split(' ');
-    let known: Option<Vec<Backend>> =
-        (words.next() == Some(layout)).then(|| words.map(Backend::read).collect()).flatten();
-    // Of another layout, or not begun yet.
-    known.filter(|known| known.len() == shards).unwrap_or_else(|| vec![Backend::At(0, String::new()); shards])
-}
-
-impl Walks {
     /// Gives a walk up.
     pub async fn end(&self, user: &str, now: Millis) -> Result<(), Fault> {
         self.turn("", (user, "", ""), now).await.map(drop)
@@ -142,32 +133,32 @@ impl Walks {
         &self,
         shards: &Shards,
         at: usize,
-        place: &Backend,
+        place: &ShardProgress,
         user: &str,
         now: Millis,
-    ) -> Result<(Backend, u64, u64), Fault> {
-        let Backend::At(cursor, process) = place else { return Ok((Backend::Done, 0, 0)) };
-        let keys = &self.runner.keys;
-        let (pattern, within) = (keys.list_of_any(), self.runner.options.call_timeout);
+    ) -> Result<(ShardProgress, u64, u64), Fault> {
+        let ShardProgress::At(cursor, process) = place else { return Ok((ShardProgress::Done, 0, 0)) };
+        let keys = &self.parts.runner.keys;
+        let (pattern, within) = (keys.list_of_any(), self.parts.runner.options.call_timeout);
         let scanned =
             shards.scan(at, *cursor, (&pattern, KEYS_PER_STEP), within).await?.ok_or(Corrupt("keys"))?;
         let (next, found, server) = (scanned.cursor, scanned.keys, scanned.process);
         if *cursor != 0 && server != *process {
             // Another process, to which the cursor means nothing: from the start.
-            return Ok((Backend::At(0, server), 0, 0));
+            return Ok((ShardProgress::At(0, server), 0, 0));
         }
         let (mut feeds, mut rows) = (0, 0);
         for feed in found.iter().filter_map(|key| keys.feed_of_list(key)) {
             feeds += 1;
             rows += self.take_back(&feed, user, now).await?;
         }
-        let next = if next == 0 { Backend::Done } else { Backend::At(next, server) };
+        let next = if next == 0 { ShardProgress::Done } else { ShardProgress::At(next, server) };
         Ok((next, feeds, rows))
     }
 
     /// A feed that is damaged is left as it is.
     async fn take_back(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
-        match self.feeds.retract_user(feed, user, now).await {
+        match self.parts.feeds.retract_user(feed, user, now).await {
             Err(fault) if matches!(fault.kind, FaultKind::Data) => {
                 tracing::warn!(%feed, why = fault.why, "rows of a blocked user could not be taken back");
                 Ok(0)
@@ -183,11 +174,11 @@ impl Walks {
         (user, before, after): (&str, &str, &str),
         now: Millis,
     ) -> Result<Option<(String, String)>, Fault> {
-        let mut call = self.runner.timed(&scripts::WALK_TURN, Some(now));
-        call.key("walks", self.runner.keys.walks()).arg("node", node);
+        let mut call = self.parts.runner.timed(&scripts::WALK_TURN, Some(now));
+        call.key("walks", self.parts.runner.keys.walks()).arg("node", node);
         call.arg("lease", LEASE_MS).arg("rest", REST_MS);
         call.arg("user", user).arg("before", before).arg("after", after);
-        let said: Vec<String> = self.runner.run_within(&call, Duration::from_secs(2)).await?;
+        let said: Vec<String> = self.parts.runner.run_within(&call, Duration::from_secs(2)).await?;
         match &said[..] {
             [user, text] => Ok(Some((user.clone(), text.clone()))),
             _ => Ok(None),
@@ -201,9 +192,9 @@ mod tests {
 
     #[test]
     fn places_of_another_layout_or_of_none_begin_anew() {
-        let begin = Backend::At(0, String::new());
+        let begin = ShardProgress::At(0, String::new());
         assert_eq!(places("-", "a1", 2), [begin.clone(), begin.clone()]);
-        let known = [Backend::Done, Backend::At(77, "f00".to_owned())];
+        let known = [ShardProgress::Done, ShardProgress::At(77, "f00".to_owned())];
         let text = format!("a1 {} {}", known[0].word(), known[1].word());
         assert_eq!(places(&text, "a1", 2), known);
         assert_eq!(places(&text, "a2", 2), [begin.clone(), begin.clone()], "slots have other owners");

@@ -4,8 +4,6 @@
 //! gives the stamp back; a look that found nothing in between has changed it, and the script refuses. So no
 //! registration is used up before its entry is there.
 
-use std::sync::Arc;
-
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::keys::Shared;
@@ -14,18 +12,11 @@ use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
 use crate::engine::store::reports::groups::note;
-use crate::engine::store::reports::hooks::Webhooks;
 use crate::engine::store::reports::stored::{entry, one_line, padded, reader_keys};
-use crate::engine::store::runner::{Runner, needed, number};
+use crate::engine::store::runner::{needed, number};
 use crate::engine::store::writer::{MAX_ATTEMPTS, unsettled};
 use crate::engine::{JobDone, JobTurn, Save, StoreResult, Want, Work};
 use crate::metrics::labels::Operation;
-
-/// The jobs of webhooks.
-pub struct Jobs {
-    pub runner: Arc<Runner>,
-    pub hooks: Arc<Webhooks>,
-}
 
 impl Store {
     /// Releases leases, and leases at most `max` jobs whose time has come, those that wait longest first. A
@@ -40,7 +31,7 @@ impl Store {
         now: Millis,
     ) -> StoreResult<JobTurn> {
         self.measured(Operation::ClaimJobs, None, async {
-            let attaching = &self.parts.jobs.hooks.attaching;
+            let attaching = &self.parts.webhooks.attaching;
             // Where it cannot be known which webhooks of all feeds there are, those that are known go on.
             if let Err(fault) = attaching.refresh(now).await {
                 tracing::debug!(why = fault.why, "the webhooks of all feeds may be others by now");
@@ -59,19 +50,16 @@ impl Store {
         want: Want,
         now: Millis,
     ) -> StoreResult<Option<Work>> {
-        self.measured(Operation::SaveJob, Some(&job.feed), self.parts.jobs.job(job, Some(save), want, now))
-            .await
+        self.measured(Operation::SaveJob, Some(&job.feed), self.job(job, Some(save), want, now)).await
     }
 
     /// Reads what a webhook has to send in a feed. Returns `None` if it does not read there, or is deleted.
     /// If there is nothing to send, the webhook is idle from then on, or soon ([`Work::look_ms`]): the next
     /// entry makes it a job again, `batch_ms` later.
     pub async fn open_job(&self, job: &Job, want: Want, now: Millis) -> StoreResult<Option<Work>> {
-        self.measured(Operation::OpenJob, Some(&job.feed), self.parts.jobs.job(job, None, want, now)).await
+        self.measured(Operation::OpenJob, Some(&job.feed), self.job(job, None, want, now)).await
     }
-}
 
-impl Jobs {
     /// Runs `report_job`; keeps what was done, if anything.
     async fn job(
         &self,
@@ -85,8 +73,13 @@ impl Jobs {
             None => ("open", Save::default()),
         };
         if let (Reader::HookOfAll(name), false) = (&job.reader, save.dead.is_empty()) {
-            let part = self.runner.part_of(Shared::Hooks, &job.feed);
-            note(&self.runner, &self.runner.keys.letter_feeds(part), &format!("{name} {}", job.feed)).await?;
+            let part = self.parts.runner.part_of(Shared::Hooks, &job.feed);
+            note(
+                &self.parts.runner,
+                &self.parts.runner.keys.letter_feeds(part),
+                &format!("{name} {}", job.feed),
+            )
+            .await?;
         }
         // A webhook that does not read in this feed may be one that should.
         let mut may_read_again = how == "open";
@@ -94,15 +87,19 @@ impl Jobs {
             let reply = self.try_job(job, how, &save, want, now).await?;
             match reply.first() {
                 Some(what) if what == b"hooks" => {
-                    self.hooks.attaching.attach(&job.feed, "", self.runner.clock(Some(now))).await?;
+                    self.parts
+                        .webhooks
+                        .attaching
+                        .attach(&job.feed, "", self.parts.runner.clock(Some(now)))
+                        .await?;
                 }
                 None if may_read_again => {
                     may_read_again = false;
-                    self.hooks.read_again(job, now).await?;
+                    self.parts.webhooks.read_again(job, now).await?;
                 }
                 None => return Ok(None),
                 Some(_) => {
-                    self.runner.entries_lost(&job.feed, number(reply.get(5)).unwrap_or(0));
+                    self.parts.runner.entries_lost(&job.feed, number(reply.get(5)).unwrap_or(0));
                     return Ok(Some(work(&reply)?));
                 }
             }
@@ -118,15 +115,15 @@ impl Jobs {
         want: Want,
         now: Millis,
     ) -> Result<Vec<Vec<u8>>, Fault> {
-        let mut call = self.runner.timed(&scripts::REPORT_JOB, Some(now));
-        reader_keys(&mut call, &self.runner.keys, &job.feed, &job.reader);
+        let mut call = self.parts.runner.timed(&scripts::REPORT_JOB, Some(now));
+        reader_keys(&mut call, &self.parts.runner.keys, &job.feed, &job.reader);
         call.arg("reader", &job.reader).arg("entries_at_most", want.most.max(1));
         call.arg("gathers", want.batch_ms).arg("stamp", random()).arg("how", how);
         call.arg("was", &save.was).arg("progress", &save.progress);
         call.arg("through", save.through.map(|through| through.to_string()).unwrap_or_default());
-        call.arg("dead_letters", self.runner.options.reports.dead_max);
+        call.arg("dead_letters", self.parts.runner.options.reports.dead_max);
         let of_all = matches!(job.reader, Reader::HookOfAll(_));
-        call.arg("hooks_version", if of_all { self.hooks.attaching.version() } else { 0 });
+        call.arg("hooks_version", if of_all { self.parts.webhooks.attaching.version() } else { 0 });
         let mut done = |what: &str, cursor, tries: u64, reason: String| {
             let (what, tries) = (what.to_owned(), tries.to_string());
             call.item([], [("what", what), ("number", padded(cursor)), ("tries", tries), ("reason", reason)]);
@@ -138,7 +135,7 @@ impl Jobs {
         for cursor in &save.again {
             done("a", cursor, 0, String::new());
         }
-        self.runner.run(&call).await
+        self.parts.runner.run(&call).await
     }
 }
 
