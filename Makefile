@@ -22,22 +22,23 @@ run:
 	cargo run --release
 
 check:
-	cargo fmt --check
-	cargo clippy --quiet --lib --bins -- -D warnings
-	cargo test --quiet --lib
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --lib --bins -- -D warnings
+	cargo test --quiet --workspace --lib
 	@.ci/layers
 
 test:
 	@.ci/need cc redis-server redis-cli nginx chromium chromedriver curl python3
 	@.ci/need-python
 	@.ci/need-node
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test --workspace
 
 export UWEBSOCKETS
 
 bench:
 	@.ci/need cc python3
-	cargo build --release --bin tipcast --example peer_load
+	cargo build --release --workspace --bins
+	cargo build --release -p tipcast-bench --example peer_load
 	python3 benches/peers/run.py --only "$(ONLY)" --peers "$(PEERS)"
 
 openapi:
@@ -48,7 +49,7 @@ openapi-check:
 	scripts/openapi-check
 
 clients-check:
-	cargo build
+	cargo build --workspace
 	scripts/clients-check
 
 generated-check:

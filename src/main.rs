@@ -9,11 +9,9 @@ use tipcast::app::token_tool::{self, CheckToken, NewToken};
 use tipcast::app::{self, StartError, StoreJob};
 use tipcast::config::{self, Config, ConfigError, Flags, LogFormat};
 use tipcast::console;
-use tipcast::tools::bench::{self, BenchError, BenchOptions};
 use tipcast::tools::demo::{self, DemoOptions};
 use tipcast::tools::healthcheck::{self, HealthcheckOptions};
 use tipcast::tools::listen::{self, ListenError, ListenOptions};
-use tipcast::tools::rehearse::{self, RehearseError, RehearseOptions};
 use tipcast::tools::source::{self, TryError, TryOptions};
 use tipcast::tools::trigger::{self, TriggerError, TriggerOptions};
 
@@ -108,10 +106,6 @@ enum Command {
     Listen(ListenOptions),
     /// Make one real entry of a type happen in a feed's ledger.
     Trigger(TriggerOptions),
-    /// Load a running gateway on this machine, and count what its watchers get.
-    Bench(BenchOptions),
-    /// Play a gateway that has bad days, and say what a client did wrong; exit code 0 if nothing.
-    Rehearse(RehearseOptions),
     /// Ask a running gateway whether it lives; exit code 0 if so.
     Healthcheck(HealthcheckOptions),
 }
@@ -280,16 +274,6 @@ fn main() -> ExitCode {
             Ok(told) => print(format!("{told}\n")),
             Err(error @ TryError::Usage(_)) => refuse(USAGE, &error),
             Err(error @ TryError::Refused(_)) => refuse(FAILED, &error),
-        },
-        Some(Command::Bench(options)) => match bench::run(options) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error @ BenchError::Usage(_)) => refuse(USAGE, &error),
-            Err(error) => refuse(FAILED, &error),
-        },
-        Some(Command::Rehearse(options)) => match rehearse::run(&options) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error @ RehearseError::Usage(_)) => refuse(USAGE, &error),
-            Err(error) => refuse(FAILED, &error),
         },
         Some(Command::Listen(options)) => match block_on(async {
             let stop = app::asked_to_stop().map_err(ListenError::Io)?;

@@ -1,4 +1,4 @@
-//! The load of `tipcast bench` in other servers' words, so that they are measured with the same work by
+//! The load of `tipcast-bench` in other servers' words, so that they are measured with the same work by
 //! the same counting: `peer_load --dialect nchan --url http://127.0.0.1:9000 --watchers 1000`.
 //!
 //! Each message is the text that Tipcast sends for one gift, with as many bytes.
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use tipcast::tools::bench::{
+use tipcast_bench::{
     Answer, BenchError, Dialect, Greeting, LoadOptions, Meaning, TargetOptions, http_answer, mark,
     run_against,
 };

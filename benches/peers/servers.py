@@ -162,7 +162,7 @@ class Tipcast(Server):
         return command
 
     def load(self):
-        return [str(TARGET / "release" / "tipcast"), "bench", *self.at()]
+        return [str(TARGET / "release" / "tipcast-bench"), *self.at()]
 
 
 class SecureTipcast(Tipcast):

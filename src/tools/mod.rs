@@ -1,16 +1,14 @@
 //! Clients of a running gateway that ship with it. They see of Tipcast what any producer sees:
-//! its HTTP API, and the words of [`crate::domain`]. [`rehearse`] is the other way round: a gateway for clients to try.
+//! its HTTP API, and the words of [`crate::domain`].
 
 use std::fmt::Display;
 use std::io;
 
-pub mod bench;
 pub mod demo;
 mod dice;
 mod gateway;
 pub mod healthcheck;
 pub mod listen;
-pub mod rehearse;
 pub mod source;
 pub mod trigger;
 

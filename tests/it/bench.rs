@@ -1,4 +1,4 @@
-//! `tipcast bench` as people run it: the program itself against a gateway.
+//! `tipcast-bench` as people run it: the program itself against a gateway.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::support::process::Process;
 
 /// Runs the tool to its end: exit code and everything it said.
 async fn bench(args: &[&str]) -> (Option<i32>, String) {
-    let args: Vec<String> = ["bench"].iter().chain(args).map(|arg| arg.to_string()).collect();
+    let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
     let run = move || {
-        let (status, said) = Process::run(&args);
+        let (status, said) = Process::run_tool("tipcast-bench", &args);
         (status.code(), said)
     };
     tokio::task::spawn_blocking(run).await.unwrap()

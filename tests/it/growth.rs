@@ -90,10 +90,10 @@ fn an_idle_watcher_costs_a_few_kilobytes_and_no_task() {
     let backing = Backing::folder();
     let gateway = Process::on(&backing);
     let (url, pid) = (gateway.base.clone(), gateway.id().to_string());
-    let args = ["bench", "--idle", "--watchers", "1500", "--connecting", "64", "--json", "-"];
+    let args = ["--idle", "--watchers", "1500", "--connecting", "64", "--json", "-"];
     let args: Vec<_> =
         args.iter().chain(&["--url", &url, "--pid", &pid]).map(|arg| arg.to_string()).collect();
-    let (status, said) = Process::run(&args);
+    let (status, said) = Process::run_tool("tipcast-bench", &args);
     assert!(status.success(), "{said}");
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
     let each = report.pointer("/connect/server_bytes_each").unwrap().as_f64().unwrap();

@@ -45,7 +45,6 @@ mod redis_chaos;
 mod redis_cluster;
 mod redis_engine;
 mod reference;
-mod rehearse;
 mod release;
 mod reload;
 mod relocation;

@@ -7,9 +7,12 @@ use crate::support::process::Process;
 /// With this variable set the files are written instead.
 const WRITE: &str = "TIPCAST_WRITE_OPENAPI";
 
-fn said(args: &[&str]) -> String {
+fn said(program: &str, args: &[&str]) -> String {
     let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
-    let (status, said) = Process::run(&args);
+    let (status, said) = match program {
+        "tipcast" => Process::run(&args),
+        tool => Process::run_tool(tool, &args),
+    };
     assert!(status.success(), "{said}");
     said
 }
@@ -21,12 +24,12 @@ fn commands(help: &str) -> Vec<&str> {
 }
 
 /// The help of this command and of those below it.
-fn help(path: &[&str], page: &mut String) {
-    let text = said(&[path, &["--help"]].concat());
-    let name = [&["tipcast"], path].concat().join(" ");
+fn help(program: &str, path: &[&str], page: &mut String) {
+    let text = said(program, &[path, &["--help"]].concat());
+    let name = [&[program], path].concat().join(" ");
     page.push_str(&format!("\n## {name}\n\n```\n{}\n```\n", text.trim_end()));
     for command in commands(&text) {
-        help(&[path, &[command]].concat(), page);
+        help(program, &[path, &[command]].concat(), page);
     }
 }
 
@@ -44,9 +47,11 @@ fn is_written(name: &str, text: &str) {
 
 #[test]
 fn the_page_about_the_command_line_is_the_programs_own_help() {
-    let mut page =
-        "# Command line\n\nWhat `tipcast` and each of its commands say with `--help`.\n".to_owned();
-    help(&[], &mut page);
+    let mut page = "# Command line\n\nWhat `tipcast`, each of its commands, `tipcast-bench` and `tipcast-rehearse` say with `--help`.\n"
+        .to_owned();
+    for program in ["tipcast", "tipcast-bench", "tipcast-rehearse"] {
+        help(program, &[], &mut page);
+    }
     assert!(page.matches("\n## ").count() > 15);
     is_written("docs/CLI.md", &page);
 }
@@ -55,7 +60,7 @@ fn the_page_about_the_command_line_is_the_programs_own_help() {
 fn the_page_about_the_configuration_is_what_the_program_prints() {
     let page = format!(
         "# Configuration\n\nWhat `tipcast default-config` prints.\n\n```toml\n{}```\n",
-        said(&["default-config"])
+        said("tipcast", &["default-config"])
     );
     is_written("docs/CONFIGURATION.md", &page);
 }

@@ -1,4 +1,4 @@
-// The client as `tipcast rehearse` plays with it: prints its list each time that it has changed.
+// The client as `tipcast-rehearse` plays with it: prints its list each time that it has changed.
 
 import { WebSocket } from "ws";
 

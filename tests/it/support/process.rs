@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Deref;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -119,6 +120,21 @@ impl Process {
     /// Runs the binary to its end; gives how it ended and everything it said.
     pub fn run(args: &[String]) -> (ExitStatus, String) {
         Process::run_with(args, vec![])
+    }
+
+    /// Runs `tipcast-bench` or `tipcast-rehearse` to its end. They are packages of their own, which `cargo test` of the gateway
+    /// alone does not build.
+    pub fn run_tool(name: &str, args: &[String]) -> (ExitStatus, String) {
+        static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let mut built = BUILT.lock().unwrap();
+        if !built.iter().any(|it| it == name) {
+            let done = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", name]).status();
+            assert!(done.unwrap().success(), "{name} is not built");
+            built.push(name.to_owned());
+        }
+        drop(built);
+        let binary = Path::new(env!("CARGO_BIN_EXE_tipcast")).with_file_name(name);
+        Process::spawn_from(Command::new(binary), args, vec![]).0.wait_for_end()
     }
 
     /// As [`Process::run`], with these variables.

@@ -44,6 +44,9 @@ internal class Gateway private constructor(private val folder: File, private val
     companion object {
         val binary: String = System.getenv("TIPCAST") ?: File("../../target/debug/tipcast").canonicalPath
 
+        /** Beside it. */
+        val rehearse: String = File(binary).resolveSibling("tipcast-rehearse").path
+
         fun start(): Gateway = serve("127.0.0.1:0", Files.createTempDirectory("tipcast").toFile())
 
         private fun serve(address: String, folder: File): Gateway {

@@ -9,7 +9,7 @@ class RehearseTest {
     private fun rehearse(broken: String, vararg more: String): Pair<Int, String> {
         val java = File(System.getProperty("java.home"), "bin/java").path
         val client = listOf(java, "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), "tipcast.RehearsedKt")
-        val process = ProcessBuilder(listOf(Gateway.binary, "rehearse", "--slack-ms", "15000") + more + "--" + client)
+        val process = ProcessBuilder(listOf(Gateway.rehearse, "--slack-ms", "15000") + more + "--" + client)
             .redirectErrorStream(true).apply { environment()["BREAK"] = broken }.start()
         process.outputStream.close()
         val told = process.inputStream.bufferedReader().readText()

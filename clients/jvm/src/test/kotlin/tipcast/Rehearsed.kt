@@ -3,7 +3,7 @@ package tipcast
 import java.util.concurrent.CountDownLatch
 
 /**
- * The watcher as `tipcast rehearse` plays with it: prints its list each time that it has changed. BREAK names what it
+ * The watcher as `tipcast-rehearse` plays with it: prints its list each time that it has changed. BREAK names what it
  * does wrong, to show that a rehearsal sees it.
  */
 public fun main() {

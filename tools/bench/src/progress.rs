@@ -6,7 +6,7 @@ const WIDTH: usize = 30;
 
 /// A line on standard error that is written over.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     shown: bool,
 }
 

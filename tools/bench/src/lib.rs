@@ -1,4 +1,4 @@
-//! `tipcast bench`: loads a running gateway and counts what arrives.
+//! `tipcast-bench`: loads a running gateway and counts what arrives.
 //!
 //! One thread and one epoll for all watchers and producers, since it shares the machine with what it
 //! measures. Frames are not parsed: their start says which ops they hold, and every gift carries a mark
@@ -29,10 +29,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
-
-use super::unreachable_gateway;
-use crate::console;
+use clap::Parser;
 
 pub use dialect::{Answer, Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, http_answer, mark};
 pub use gateway::Tipcast;
@@ -41,8 +38,9 @@ pub use options::{LoadOptions, Target, TargetOptions, Until};
 pub use report::Report;
 pub use wire::Encryption;
 
-/// The options of `tipcast bench`.
-#[derive(Args, Clone, Debug)]
+/// Load a running gateway on this machine, and count what its watchers get.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tipcast-bench", version)]
 pub struct BenchOptions {
     #[command(flatten)]
     target: TargetOptions,
@@ -103,7 +101,11 @@ pub fn run(options: BenchOptions) -> Result<(), BenchError> {
     let key = options.key.clone().or_else(|| std::env::var("TIPCAST_KEY").ok());
     let below = options.target.url.path();
     if let Err(why) = TcpStream::connect_timeout(&target.address, REACHED_WITHIN) {
-        return Err(BenchError::Server(unreachable_gateway(&options.target.url, &why)));
+        return Err(BenchError::Server(format!(
+            "{} does not answer ({why}). Start a gateway with `tipcast` (in its sources: `cargo run --release`), or name one that \
+             runs with --url",
+            options.target.url
+        )));
     }
     let gateway = Tipcast::new(&target, below, &options.feed, key.as_deref())
         .flushing(options.flush_ms)
@@ -114,15 +116,15 @@ pub fn run(options: BenchOptions) -> Result<(), BenchError> {
 /// The same, against any server.
 pub fn run_against(options: &LoadOptions, target: &Target, dialect: &dyn Dialect) -> Result<(), BenchError> {
     let (report, kept) = measure(options, target, dialect)?;
-    tell(&report, options.json.as_deref())?;
+    write_report(&report, options.json.as_deref())?;
     if options.keep_open {
-        console::complain("the watchers stay until this is stopped");
+        eprintln!("the watchers stay until this is stopped");
         return kept.wait();
     }
     if report.is_clean() { Ok(()) } else { Err(BenchError::Unclean) }
 }
 
-fn tell(report: &Report, json: Option<&Path>) -> Result<(), BenchError> {
+fn write_report(report: &Report, json: Option<&Path>) -> Result<(), BenchError> {
     use io::Write;
     let text = format!("{:#}\n", report.to_json());
     let mut out = io::stdout();

@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
-use super::BenchError;
-use super::dialect::{Answer, Dialect};
-use super::ledger::Ledger;
-use super::options::{Shape, Target};
-use super::wire::Wire;
+use crate::BenchError;
+use crate::dialect::{Answer, Dialect};
+use crate::ledger::Ledger;
+use crate::options::{Shape, Target};
+use crate::wire::Wire;
 
 /// What a connection may have waiting to be written or read.
 const BUFFER_MOST: usize = 8 << 20;
@@ -38,7 +38,7 @@ struct Producer {
 
 /// What producers did, in gifts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     pub gifts: u64,
     pub taken: u64,
     pub refused: u64,
@@ -49,7 +49,7 @@ pub(super) struct Sent {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Producers {
+pub(crate) struct Producers {
     all: Vec<Producer>,
     /// Those that may send, the one that waited longest in front.
     free: VecDeque<usize>,

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
 
-use super::BenchError;
-use super::crowd::{Crowd, PATIENCE};
-use super::dialect::Dialect;
-use super::ledger::{FeedLog, Ledger, Times};
-use super::options::{LoadOptions, Shape, Target, Until};
-use super::process::{Processes, Usage, own_cpu};
-use super::producers::Producers;
-use super::progress::Progress;
-use super::report::{Connected, Measured, Stalled};
-use super::watcher::HEADROOM;
+use crate::BenchError;
+use crate::crowd::{Crowd, PATIENCE};
+use crate::dialect::Dialect;
+use crate::ledger::{FeedLog, Ledger, Times};
+use crate::options::{LoadOptions, Shape, Target, Until};
+use crate::process::{Processes, Usage, own_cpu};
+use crate::producers::Producers;
+use crate::progress::Progress;
+use crate::report::{Connected, Measured, Stalled};
+use crate::watcher::HEADROOM;
 
 /// What one read takes at most.
 const BUFFER: usize = 256 * 1024;
@@ -29,18 +29,18 @@ const REST: Duration = Duration::from_millis(500);
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// The one thread's state: its sockets, and the books.
-pub(super) struct Load<'a> {
-    pub(super) dialect: &'a dyn Dialect,
+pub(crate) struct Load<'a> {
+    pub(crate) dialect: &'a dyn Dialect,
     target: Target,
-    pub(super) server: Processes,
-    pub(super) poll: Poll,
+    pub(crate) server: Processes,
+    pub(crate) poll: Poll,
     events: Events,
     buffer: Vec<u8>,
-    pub(super) crowd: Crowd,
-    pub(super) producers: Option<Producers>,
-    pub(super) ledger: Ledger,
+    pub(crate) crowd: Crowd,
+    pub(crate) producers: Option<Producers>,
+    pub(crate) ledger: Ledger,
     began: Instant,
-    pub(super) progress: Progress,
+    pub(crate) progress: Progress,
     told: Instant,
     nap: Duration,
     /// The longest time between two looks at the sockets.
@@ -48,7 +48,7 @@ pub(super) struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         options: &LoadOptions,
         target: &Target,
         dialect: &'a dyn Dialect,
@@ -77,12 +77,12 @@ impl<'a> Load<'a> {
         })
     }
 
-    pub(super) fn look(&self) -> Result<Usage, BenchError> {
+    pub(crate) fn look(&self) -> Result<Usage, BenchError> {
         self.server.look().map_err(|e| BenchError::Server(e.to_string()))
     }
 
     /// Waits at most `most` for sockets, and handles those that stir.
-    pub(super) fn turn(&mut self, most: Duration) -> Result<(), BenchError> {
+    pub(crate) fn turn(&mut self, most: Duration) -> Result<(), BenchError> {
         match self.poll.poll(&mut self.events, Some(most)) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             other => other?,
@@ -108,7 +108,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    pub(super) fn hear_for(&mut self, time: Duration) -> Result<(), BenchError> {
+    pub(crate) fn hear_for(&mut self, time: Duration) -> Result<(), BenchError> {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             self.turn(left.min(Duration::from_millis(50)))?;
@@ -116,7 +116,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    pub(super) fn connect(&mut self, options: &LoadOptions) -> Result<Connected, BenchError> {
+    pub(crate) fn connect(&mut self, options: &LoadOptions) -> Result<Connected, BenchError> {
         let before = self.look()?;
         let own = own_cpu();
         let began = Instant::now();
@@ -150,7 +150,7 @@ impl<'a> Load<'a> {
         })
     }
 
-    pub(super) fn let_producers_in(&mut self, shape: Shape) -> Result<(), BenchError> {
+    pub(crate) fn let_producers_in(&mut self, shape: Shape) -> Result<(), BenchError> {
         let mut at = self.target.clone();
         if let Some(address) = self.dialect.producers_at() {
             (at.address, at.encryption) = (address, None);
@@ -167,7 +167,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    pub(super) fn send(
+    pub(crate) fn send(
         &mut self,
         options: &LoadOptions,
         shape: Shape,
@@ -238,12 +238,12 @@ impl<'a> Load<'a> {
         })
     }
 
-    pub(super) fn sent(&self) -> super::producers::Sent {
+    pub(crate) fn sent(&self) -> super::producers::Sent {
         self.producers.as_ref().map(|producers| producers.sent).unwrap_or_default()
     }
 
     /// Sends and hears for so long.
-    pub(super) fn pump(
+    pub(crate) fn pump(
         &mut self,
         pace: &mut Pace,
         options: &LoadOptions,
@@ -270,7 +270,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    pub(super) fn send_due(&mut self, pace: &mut Pace) -> Result<(), BenchError> {
+    pub(crate) fn send_due(&mut self, pace: &mut Pace) -> Result<(), BenchError> {
         let Some(producers) = &mut self.producers else { return Ok(()) };
         loop {
             let room = match (pace.every, pace.until) {
@@ -294,7 +294,7 @@ impl<'a> Load<'a> {
     }
 
     /// Waits for the answers of what was sent.
-    pub(super) fn answers(&mut self) -> Result<(), BenchError> {
+    pub(crate) fn answers(&mut self) -> Result<(), BenchError> {
         let from = Instant::now();
         while self.sent().unanswered > 0 && from.elapsed() < PATIENCE {
             self.turn(Duration::from_millis(10))?;
@@ -314,7 +314,7 @@ impl<'a> Load<'a> {
 
     /// Waits until all watchers (or only those that do not stall) are there, or nothing comes any more;
     /// gives when the last op came.
-    pub(super) fn wait_for(&mut self, ends: &[u64], stalled: bool) -> Result<Instant, BenchError> {
+    pub(crate) fn wait_for(&mut self, ends: &[u64], stalled: bool) -> Result<Instant, BenchError> {
         let mut last = Instant::now();
         let mut received = self.ledger.counts;
         while self.crowd.behind(ends, |watcher| watcher.stalled == stalled) > 0 {
@@ -345,7 +345,7 @@ impl<'a> Load<'a> {
 }
 
 /// When the next request is due.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Between requests; none at full speed.
     every: Option<Duration>,
     next: Instant,
@@ -353,11 +353,11 @@ pub(super) struct Pace {
     until: Until,
     batch: u64,
     /// How much later than due a request went out, at most.
-    pub(super) late: Duration,
+    pub(crate) late: Duration,
 }
 
 impl Pace {
-    pub(super) fn new(options: &LoadOptions) -> Pace {
+    pub(crate) fn new(options: &LoadOptions) -> Pace {
         let batch = u64::from(options.batch);
         let every =
             (options.rate > 0.0).then(|| Duration::from_secs_f64(f64::from(options.batch) / options.rate));
@@ -378,7 +378,7 @@ impl Pace {
         self.next += self.every.unwrap_or_default();
     }
 
-    pub(super) fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         match self.every {
             Some(_) => self.next.saturating_duration_since(Instant::now()),
             None => Duration::from_millis(50),

@@ -1,4 +1,4 @@
-"""A small watcher for `tipcast rehearse`, with nothing but Python's own library. BREAK names what it does wrong."""
+"""A small watcher for `tipcast-rehearse`, with nothing but Python's own library. BREAK names what it does wrong."""
 
 import base64
 import json

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn rehearse(only: &str, broken: &str) -> Output {
-    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/rehearse/watcher.py");
-    Command::new(env!("CARGO_BIN_EXE_tipcast"))
-        .args(["rehearse", "--slack-ms", "15000", "--only", only, "--", "python3"])
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/watcher.py");
+    Command::new(env!("CARGO_BIN_EXE_tipcast-rehearse"))
+        .args(["--slack-ms", "15000", "--only", only, "--", "python3"])
         .arg(client)
         .env("BREAK", broken)
         .output()
@@ -45,12 +45,23 @@ fn a_client_that_is_broken_fails_where_it_is_and_nowhere_else() {
 }
 
 #[test]
+fn a_client_that_does_not_come_is_told_where_it_was_awaited() {
+    let done = Command::new(env!("CARGO_BIN_EXE_tipcast-rehearse"))
+        .args(["--only", "busy", "--", "true"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("where this command plays the gateway") && said.contains("TIPCAST_URL"), "{said}");
+}
+
+#[test]
 fn what_is_not_there_to_be_played_is_said() {
     let done = rehearse("plain,opera", "");
     assert_eq!(done.status.code(), Some(2));
     let why = String::from_utf8_lossy(&done.stderr);
     assert!(why.contains("opera") && why.contains("back-off"), "{why}");
-    let none = Command::new(env!("CARGO_BIN_EXE_tipcast")).arg("rehearse").output().unwrap();
+    let none = Command::new(env!("CARGO_BIN_EXE_tipcast-rehearse")).output().unwrap();
     assert_eq!(none.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&none.stderr).contains("rehearse --"));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("tipcast-rehearse --"));
 }

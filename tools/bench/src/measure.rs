@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::BenchError;
-use super::dialect::Dialect;
-use super::options::{LoadOptions, Target};
-use super::process::Processes;
-use super::report::Report;
-use super::run::Load;
+use crate::BenchError;
+use crate::dialect::Dialect;
+use crate::options::{LoadOptions, Target};
+use crate::process::Processes;
+use crate::report::Report;
+use crate::run::Load;
 
 /// Descriptors that are not watchers' or producers'.
 const OTHER_FILES: u64 = 32;

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
 
-use super::BenchError;
+use crate::BenchError;
 
 /// How connections are encrypted. Clones share their tickets.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Encryption {
 impl Encryption {
     /// With a server known as `host`, which shows a certificate that those in the PEM file `trusted` vouch for.
     /// `resume`: connections resume sessions of earlier ones.
-    pub(super) fn new(host: &str, trusted: &Path, resume: bool) -> Result<Encryption, BenchError> {
+    pub(crate) fn new(host: &str, trusted: &Path, resume: bool) -> Result<Encryption, BenchError> {
         let wrong = |why: &dyn fmt::Display| BenchError::Usage(format!("--ca {}: {why}", trusted.display()));
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(trusted).map_err(|error| wrong(&error))? {
@@ -81,7 +81,7 @@ impl ClientSessionStore for Tickets {
 
 /// A socket, blocking or not, over which bytes go as they are or encrypted.
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(crate) struct Wire<S> {
     pub socket: S,
     tls: Option<Box<ClientConnection>>,
 }

@@ -5,19 +5,19 @@ use std::io::{self, Read, Write};
 use memchr::{memchr_iter, memmem};
 use mio::net::TcpStream;
 
-use super::dialect::{Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, digits};
-use super::ledger::{FramePosition, Ledger};
-use super::wire::Wire;
+use crate::dialect::{Dialect, Greeting, MARK, MARK_DIGITS, Meaning, START, Sample, digits};
+use crate::ledger::{FramePosition, Ledger};
+use crate::wire::Wire;
 
 /// Room in front of what is read, for what the last read left over.
-pub(super) const HEADROOM: usize = 4096;
+pub(crate) const HEADROOM: usize = 4096;
 
 /// The longest header of a frame from a server.
 const HEADER_MOST: usize = 10;
 
 /// How far a watcher has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// The request could not be sent yet.
     Connecting,
     /// Waits for the answer to its handshake.
@@ -49,7 +49,7 @@ enum Kind {
 
 /// One watcher and its socket.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     pub socket: Option<Wire<TcpStream>>,
     pub feed: u32,
     pub stage: Stage,
@@ -72,7 +72,7 @@ struct Examined {
 }
 
 /// Why a watcher ended.
-pub(super) type Ended = String;
+pub(crate) type Ended = String;
 
 impl Watcher {
     pub fn new(feed: u32, stalled: bool) -> Watcher {
@@ -381,10 +381,10 @@ fn header(bytes: &[u8]) -> Option<(usize, u64, u8)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BenchError;
-    use super::super::dialect::{Answer, mark};
-    use super::super::ledger::FeedLog;
     use super::*;
+    use crate::BenchError;
+    use crate::dialect::{Answer, mark};
+    use crate::ledger::FeedLog;
 
     /// Frames are `L5` for a list, `C3-4` and marks for changes, `M` and marks for messages.
     struct Plain;

@@ -4,7 +4,7 @@
 //! and ten digits, and nothing else that is sent or received has a `~` in a frame's payload; so ops
 //! are counted by looking for one byte.
 
-use super::BenchError;
+use crate::BenchError;
 
 /// The byte that marks begin with.
 pub const MARK: u8 = b'~';
@@ -148,22 +148,24 @@ pub fn mark(n: u64) -> String {
 
 /// The digits of a mark.
 #[inline]
-pub(super) fn digits(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn digits(bytes: &[u8]) -> Option<u64> {
     bytes.iter().try_fold(0u64, |n, byte| byte.is_ascii_digit().then(|| n * 10 + u64::from(byte - b'0')))
 }
+
+/// Headers of an answer at most.
+const MAX_HEADERS: usize = 64;
 
 /// How an HTTP/1.1 answer with a Content-Length reads: its status, where its body begins, and where it
 /// ends. None while it is not all there.
 pub fn http_answer(bytes: &[u8]) -> Option<(u16, usize, usize)> {
-    let body = memchr::memmem::find(bytes, b"\r\n\r\n")? + 4;
-    let head = std::str::from_utf8(&bytes[..body]).unwrap_or_default();
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut head = httparse::Response::new(&mut headers);
+    let Ok(httparse::Status::Complete(body)) = head.parse(bytes) else { return None };
+    let length = head.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+    let length =
+        length.and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse::<usize>().ok());
     let end = body + length.unwrap_or(0);
-    (bytes.len() >= end).then_some((status, body, end))
+    (bytes.len() >= end).then_some((head.code.unwrap_or(0), body, end))
 }
 
 #[cfg(test)]

@@ -3,20 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::BenchError;
-use super::crowd::PATIENCE;
-use super::ledger::{FeedLog, Times};
-use super::options::{LoadOptions, Shape};
-use super::process::own_cpu;
-use super::report::{Connected, Stormed};
-use super::run::{Load, Pace};
+use crate::BenchError;
+use crate::crowd::PATIENCE;
+use crate::ledger::{FeedLog, Times};
+use crate::options::{LoadOptions, Shape};
+use crate::process::own_cpu;
+use crate::report::{Connected, Stormed};
+use crate::run::{Load, Pace};
 
 /// Watchers that are opened between two looks at the sockets, so that gifts go out in time.
 const AT_A_TIME: usize = 128;
 
 impl Load<'_> {
     /// Sends gifts, lets all watchers come, and sends on, to see that each gets everything from its list on.
-    pub(super) fn storm(
+    pub(crate) fn storm(
         &mut self,
         options: &LoadOptions,
         shape: Shape,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::histogram::millis;
-use super::ledger::{Counts, Times};
-use super::options::LoadOptions;
-use super::process::Usage;
+use crate::histogram::millis;
+use crate::ledger::{Counts, Times};
+use crate::options::LoadOptions;
+use crate::process::Usage;
 
 /// Opening the watchers.
 #[derive(Debug)]
-pub(super) struct Connected {
+pub(crate) struct Connected {
     /// Whether the server's processes are known.
     pub known: bool,
     pub watchers: u64,
@@ -25,7 +25,7 @@ pub(super) struct Connected {
 
 /// Sending and hearing.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     pub sending: Duration,
     /// From the first gift to the last delivery.
     pub took: Duration,
@@ -55,7 +55,7 @@ pub(super) struct Measured {
 
 /// Reading again after a stall.
 #[derive(Debug)]
-pub(super) struct Stalled {
+pub(crate) struct Stalled {
     pub watchers: u64,
     pub converged: u64,
     pub took: Duration,
@@ -64,7 +64,7 @@ pub(super) struct Stalled {
 
 /// What a storm found.
 #[derive(Debug)]
-pub(super) struct Stormed {
+pub(crate) struct Stormed {
     /// From the first watcher's connection to the last watcher's list.
     pub connected: Connected,
     /// Gifts that were sent meanwhile.
@@ -90,7 +90,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn idle(options: &LoadOptions, connected: Connected, cpu: Duration, ended: u64) -> Report {
+    pub(crate) fn idle(options: &LoadOptions, connected: Connected, cpu: Duration, ended: u64) -> Report {
         let mut json = json!({ "load": load(options), "connect": connect(&connected) });
         json["watchers_ended"] = ended.into();
         if connected.known {
@@ -100,7 +100,7 @@ impl Report {
         Report { json, clean: ended == 0 }
     }
 
-    pub(super) fn storm(options: &LoadOptions, run: Stormed) -> Report {
+    pub(crate) fn storm(options: &LoadOptions, run: Stormed) -> Report {
         let mut json = json!({
             "load": load(options),
             "connect": connect(&run.connected),
@@ -122,7 +122,7 @@ impl Report {
         Report { json, clean: run.counts.clean() && run.ended == 0 && run.refused == 0 }
     }
 
-    pub(super) fn loaded(options: &LoadOptions, connected: Connected, run: Measured) -> Report {
+    pub(crate) fn loaded(options: &LoadOptions, connected: Connected, run: Measured) -> Report {
         let took = run.took.as_secs_f64().max(1e-9);
         let mut deliveries = run.counts.to_json();
         deliveries["expected"] = run.expected.into();

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::BenchError;
-use super::dialect::http_answer;
-use super::options::Target;
-use super::wire::Wire;
+use crate::BenchError;
+use crate::dialect::http_answer;
+use crate::options::Target;
+use crate::wire::Wire;
 
 /// Above the 5 s after which a gateway that lost its store says so.
 const WITHIN: Duration = Duration::from_secs(8);
@@ -17,7 +17,7 @@ const ANSWER_MOST: usize = 4 << 20;
 
 /// One connection, opened again when the server closed it.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(crate) struct Control {
     target: Target,
     /// The `Host`, and the key's header if there is one; ends with a line break.
     head: String,

@@ -9,13 +9,30 @@ use bytes::BytesMut;
 use serde_json::Value;
 
 /// How long the client may take to send its request, or to take what it is sent.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest request and the longest frame of a client.
-const REQUEST_MOST: usize = 64 * 1024;
+const MAX_REQUEST_BYTES: usize = 64 * 1024;
+
+/// Headers of a request at most.
+const MAX_HEADERS: usize = 64;
+
+/// Length of the head, target, and headers with names in lower case; `None` while the head is not whole.
+type Head = (usize, String, Vec<(String, String)>);
+
+fn parse_head(bytes: &[u8]) -> io::Result<Option<Head>> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let parsed = request.parse(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    let httparse::Status::Complete(end) = parsed else { return Ok(None) };
+    let headers = request.headers.iter();
+    let headers =
+        headers.map(|it| (it.name.to_ascii_lowercase(), String::from_utf8_lossy(it.value).into_owned()));
+    Ok(Some((end, request.path.unwrap_or_default().to_owned(), headers.collect())))
+}
 
 /// What a client asked for.
-pub(super) struct Request {
+pub struct Request {
     socket: TcpStream,
     path: String,
     query: Vec<(String, String)>,
@@ -26,32 +43,27 @@ pub(super) struct Request {
 
 impl Request {
     /// Reads the head.
-    pub(super) fn read(mut socket: TcpStream) -> io::Result<Request> {
+    pub fn read(mut socket: TcpStream) -> io::Result<Request> {
         socket.set_nonblocking(false)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(SOCKET_TIMEOUT))?;
+        socket.set_write_timeout(Some(SOCKET_TIMEOUT))?;
         let mut bytes = BytesMut::new();
         let mut buffer = [0; 4096];
-        let end = loop {
-            if let Some(end) = bytes.windows(4).position(|it| it == b"\r\n\r\n") {
-                break end;
+        let (end, target, headers) = loop {
+            if let Some(head) = parse_head(&bytes)? {
+                break head;
             }
             match socket.read(&mut buffer)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                n if bytes.len() + n <= REQUEST_MOST => bytes.extend_from_slice(&buffer[..n]),
+                n if bytes.len() + n <= MAX_REQUEST_BYTES => bytes.extend_from_slice(&buffer[..n]),
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         };
-        let head = bytes.split_to(end + 4);
-        let head = String::from_utf8_lossy(&head);
-        let mut lines = head.lines();
-        let target = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let rest = bytes.split_off(end);
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
         let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let headers = lines.filter_map(|line| line.split_once(':'));
-        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-        Ok(Request { path: path.to_owned(), query, headers: headers.collect(), rest: bytes, socket })
+        Ok(Request { path: path.to_owned(), query, headers, rest, socket })
     }
 
     fn header(&self, wanted: &str) -> Option<&str> {
@@ -63,12 +75,12 @@ impl Request {
     }
 
     /// The position that it offers.
-    pub(super) fn since(&self) -> Option<&str> {
+    pub fn since(&self) -> Option<&str> {
         self.parameter("since").or_else(|| self.header("last-event-id")).filter(|since| !since.is_empty())
     }
 
     /// The token that it shows.
-    pub(super) fn token(&self) -> Option<String> {
+    pub fn token(&self) -> Option<String> {
         let bearer = self.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let pair = || {
             let all = self.header("sec-websocket-protocol")?;
@@ -78,23 +90,23 @@ impl Request {
     }
 
     /// True when it asks to leave totals out.
-    pub(super) fn is_without_totals(&self) -> bool {
+    pub fn is_without_totals(&self) -> bool {
         self.parameter("without") == Some("totals")
     }
 
     /// True when it is for this feed's WebSocket or event stream.
-    pub(super) fn is_for(&self, feed: &str) -> bool {
+    pub fn is_for(&self, feed: &str) -> bool {
         let rest = self.path.strip_prefix("/v1/feeds/").and_then(|rest| rest.strip_prefix(feed));
         matches!(rest, Some("/ws" | "/sse"))
     }
 
     /// Its address, for messages.
-    pub(super) fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         &self.path
     }
 
     /// Answers with a status and nothing else.
-    pub(super) fn refuse(mut self, status: u16, retry_after: Option<u64>) {
+    pub fn refuse(mut self, status: u16, retry_after: Option<u64>) {
         let retry = retry_after.map_or(String::new(), |seconds| format!("retry-after: {seconds}\r\n"));
         let head = format!("HTTP/1.1 {status} No\r\n{retry}content-length: 0\r\nconnection: close\r\n\r\n");
         // Whether it listens is its own business.
@@ -102,12 +114,12 @@ impl Request {
     }
 
     /// Keeps it waiting.
-    pub(super) fn ignore(self) -> Line {
+    pub fn ignore(self) -> Line {
         Line { socket: self.socket, heard: self.rest, events: false, at: None }
     }
 
     /// Answers the handshake.
-    pub(super) fn accept(mut self) -> io::Result<Line> {
+    pub fn accept(mut self) -> io::Result<Line> {
         let events = self.path.ends_with("/sse");
         let head = if events {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n\
@@ -133,7 +145,7 @@ impl Request {
 
 /// What came from the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub enum Heard {
     Text(String),
     Pong,
     /// It closed, or is gone.
@@ -142,7 +154,7 @@ pub(super) enum Heard {
 }
 
 /// A connection that stands.
-pub(super) struct Line {
+pub struct Line {
     socket: TcpStream,
     heard: BytesMut,
     events: bool,
@@ -172,7 +184,7 @@ impl Line {
     }
 
     /// Sends a frame; in pieces of this number of bytes if that is not 0.
-    pub(super) fn send(&mut self, text: &str, pieces: usize) -> io::Result<()> {
+    pub fn send(&mut self, text: &str, pieces: usize) -> io::Result<()> {
         let bytes = self.frame(text, OpCode::Text, true);
         let pieces = if pieces == 0 { bytes.len() } else { pieces };
         for piece in bytes.chunks(pieces) {
@@ -185,7 +197,7 @@ impl Line {
     }
 
     /// Sends a message as several frames; an event stream knows none.
-    pub(super) fn send_fragments(&mut self, text: &str) -> io::Result<()> {
+    pub fn send_fragments(&mut self, text: &str) -> io::Result<()> {
         if self.events {
             return self.send(text, 0);
         }
@@ -204,13 +216,13 @@ impl Line {
     }
 
     /// Sends the first half of a frame.
-    pub(super) fn send_half(&mut self, text: &str) -> io::Result<()> {
+    pub fn send_half(&mut self, text: &str) -> io::Result<()> {
         let bytes = self.frame(text, OpCode::Text, true);
         self.socket.write_all(&bytes[..bytes.len() / 2])
     }
 
     /// Asks whether it lives; true when that can be asked.
-    pub(super) fn ping(&mut self) -> io::Result<bool> {
+    pub fn ping(&mut self) -> io::Result<bool> {
         if !self.events {
             let mut out = BytesMut::new();
             Parser::write_message(&mut out, "there?", OpCode::Ping, true, false);
@@ -220,7 +232,7 @@ impl Line {
     }
 
     /// Closes with a code, as far as the transport has one.
-    pub(super) fn close(mut self, code: u16) {
+    pub fn close(mut self, code: u16) {
         if !self.events {
             let mut out = BytesMut::new();
             let reason = CloseReason { code: CloseCode::from(code), description: None };
@@ -233,18 +245,18 @@ impl Line {
     }
 
     /// Ends without a word.
-    pub(super) fn cut(self) {
+    pub fn cut(self) {
         let _ = socket2::SockRef::from(&self.socket).set_linger(Some(Duration::ZERO));
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
     /// What comes next, if it comes in time.
-    pub(super) fn hear(&mut self, within: Duration) -> Heard {
+    pub fn hear(&mut self, within: Duration) -> Heard {
         let until = Instant::now() + within;
         let mut buffer = [0; 4096];
         loop {
             if !self.events {
-                match Parser::parse(&mut self.heard, true, REQUEST_MOST) {
+                match Parser::parse(&mut self.heard, true, MAX_REQUEST_BYTES) {
                     Ok(Some((_, OpCode::Text, payload))) => {
                         let text = payload.map(|it| String::from_utf8_lossy(&it).into_owned());
                         return Heard::Text(text.unwrap_or_default());

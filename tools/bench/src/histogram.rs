@@ -56,7 +56,7 @@ impl Histogram {
 }
 
 /// Milliseconds to the microsecond.
-pub(super) fn millis(time: Duration) -> f64 {
+pub(crate) fn millis(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e3
 }
 

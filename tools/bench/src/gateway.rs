@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use memchr::memmem;
 use serde_json::Value;
 
-use super::BenchError;
-use super::control::Control;
-use super::dialect::{Answer, Dialect, Greeting, Meaning, Sample, digits, http_answer, mark};
-use super::options::Target;
-use crate::domain::Millis;
+use crate::BenchError;
+use crate::control::Control;
+use crate::dialect::{Answer, Dialect, Greeting, Meaning, Sample, digits, http_answer, mark};
+use crate::options::Target;
 
 /// A gateway.
 #[derive(Debug)]
@@ -53,7 +53,10 @@ impl Tipcast {
             host: host.to_owned(),
             below: below.trim_end_matches('/').to_owned(),
             name: name.to_owned(),
-            run: format!("{:x}", Millis::now().0),
+            run: format!(
+                "{:x}",
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+            ),
             flush_ms: None,
         }
     }
@@ -269,7 +272,6 @@ fn number(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Gift, json};
 
     fn gateway() -> Tipcast {
         let address = "127.0.0.1:1".parse().unwrap();
@@ -286,8 +288,8 @@ mod tests {
         assert!(head.starts_with("POST /v1/feeds/bench-3/gifts HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("authorization: Bearer a-key\r\n"), "{head}");
         assert!(head.ends_with(&format!("content-length: {}", body.len())), "{head}");
-        let gift = Gift::parse(json::syntax(body.as_bytes()).unwrap(), None).unwrap();
-        assert_eq!(gift.message.as_deref(), Some("~0000000007"));
+        let gift: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(gift["message"], "~0000000007");
         assert_eq!(body.matches('~').count(), 1);
     }
 

@@ -12,13 +12,13 @@ const LINES: usize = 1024;
 
 /// The list of a client, as it prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Shown {
-    pub(super) position: Option<String>,
-    pub(super) rows: Vec<String>,
+pub struct Shown {
+    pub position: Option<String>,
+    pub rows: Vec<String>,
 }
 
 /// A client that runs until this is dropped.
-pub(super) struct Client {
+pub struct Client {
     child: Child,
     lines: Receiver<String>,
     /// What it printed last.
@@ -27,7 +27,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Starts it for one scenario; with `without` it is to leave totals out.
-    pub(super) fn start(command: &[String], url: &str, feed: &str, without: bool) -> io::Result<Client> {
+    pub fn start(command: &[String], url: &str, feed: &str, without: bool) -> io::Result<Client> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -50,12 +50,12 @@ impl Client {
     }
 
     /// Whether its process has ended.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     /// Waits until it shows this; else says what it shows.
-    pub(super) fn wait_for(&mut self, wanted: &Shown, within: Duration) -> Result<(), String> {
+    pub fn wait_for(&mut self, wanted: &Shown, within: Duration) -> Result<(), String> {
         let until = Instant::now() + within;
         loop {
             if self.last.as_ref() == Some(wanted) {

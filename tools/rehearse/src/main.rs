@@ -1,4 +1,4 @@
-//! `tipcast rehearse`: plays a gateway that has bad days, and says what a client did wrong.
+//! `tipcast-rehearse`: plays a gateway that has bad days, and says what a client did wrong.
 //!
 //! A scenario is a list of acts (`scenarios.rs`): what the gateway does, and what the client must have done then. The
 //! client is a program that is started once for each scenario. It finds the gateway in the variable `TIPCAST_URL`
@@ -11,48 +11,48 @@ mod line;
 mod play;
 mod scenarios;
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
-
-use crate::console;
+use clap::Parser;
 
 use client::Client;
 use play::Play;
 use scenarios::{Needs, Scenario};
 
-/// Which client, and what to play.
-#[derive(Args, Debug)]
-pub struct RehearseOptions {
+/// Play a gateway that has bad days, and say what a client did wrong; exit code 0 if nothing.
+#[derive(Debug, Parser)]
+#[command(name = "tipcast-rehearse", version)]
+struct RehearseOptions {
     /// Play only these scenarios, with commas between.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// Say which scenarios there are, and play none.
     #[arg(long)]
-    pub list: bool,
+    list: bool,
     /// The client does not learn how a handshake was answered, as in a browser: it may ask again where another
     /// would stop, and need not know of Retry-After.
     #[arg(long)]
-    pub browser: bool,
+    browser: bool,
     /// The client knows no tokens.
     #[arg(long)]
-    pub no_tokens: bool,
+    no_tokens: bool,
     /// The client cannot leave totals out.
     #[arg(long)]
-    pub no_without: bool,
+    no_without: bool,
     /// How late the client may be, in milliseconds: more on a machine that is busy.
     #[arg(long, value_name = "MS", default_value_t = 2_500)]
-    pub slack_ms: u64,
+    slack_ms: u64,
     /// The client's program and its arguments.
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<String>,
+    command: Vec<String>,
 }
 
 /// Why a rehearsal ended without applause.
 #[derive(Debug)]
-pub enum RehearseError {
+enum RehearseError {
     /// The command line makes no sense.
     Usage(String),
     /// The client did so much wrong.
@@ -78,10 +78,20 @@ impl From<io::Error> for RehearseError {
     }
 }
 
+fn main() -> ExitCode {
+    match run(&RehearseOptions::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tipcast-rehearse: {error}");
+            ExitCode::from(if matches!(error, RehearseError::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
 /// Plays, and prints a line for each scenario: `ok`, or `FAILED` with the act and what the client did instead.
 ///
 /// Takes a minute or two: some acts are about silence and back-off.
-pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
+fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
     let all = scenarios::all();
     if let Some(unknown) = options.only.iter().find(|name| all.iter().all(|it| it.name != **name)) {
         let names: Vec<_> = all.iter().map(|it| it.name).collect();
@@ -93,7 +103,7 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
         return Ok(());
     }
     if options.command.is_empty() {
-        let why = "which client? Give its command: tipcast rehearse -- node client.mjs";
+        let why = "which client? Give its command: tipcast-rehearse -- node client.mjs";
         return Err(RehearseError::Usage(why.into()));
     }
     let slack = Duration::from_millis(options.slack_ms);
@@ -128,5 +138,5 @@ pub fn run(options: &RehearseOptions) -> Result<(), RehearseError> {
 
 /// Prints a line. The exit code says the result too, so it goes on if nobody reads.
 fn say(line: &str) {
-    let _ = console::print(format!("{line}\n"));
+    let _ = writeln!(io::stdout(), "{line}");
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 /// The processes that are the server; empty if they are unknown.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Processes(Vec<u32>);
+pub(crate) struct Processes(Vec<u32>);
 
 /// One look at them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// User and system time of all threads, also of those that ended.
     pub cpu: Duration,
     /// Resident memory in bytes.
@@ -21,7 +21,7 @@ const TICKS: u64 = 100;
 
 /// Why a process cannot be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unseen(String);
+pub(crate) struct Unseen(String);
 
 impl fmt::Display for Unseen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +62,7 @@ impl Processes {
 }
 
 /// CPU time of this process; zero where there is no `/proc`.
-pub(super) fn own_cpu() -> Duration {
+pub(crate) fn own_cpu() -> Duration {
     std::fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_of(&stat)).unwrap_or_default()
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use url::Url;
 
-use super::BenchError;
-use super::wire::Encryption;
+use crate::BenchError;
+use crate::wire::Encryption;
 
 /// How a full-speed run decides that there is room for another gift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,13 +112,13 @@ pub struct Target {
 
 /// How many of what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub feeds: usize,
     pub producers: usize,
 }
 
 impl LoadOptions {
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         let needed = match self.rate > 0.0 {
             true => 64,
             false => self.in_flight.div_ceil(self.batch).min(4_096),
@@ -126,16 +126,16 @@ impl LoadOptions {
         Shape { feeds: self.feeds as usize, producers: self.producers.unwrap_or(needed) as usize }
     }
 
-    pub(super) fn run(&self) -> Duration {
+    pub(crate) fn run(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 
-    pub(super) fn warm_up(&self) -> Duration {
+    pub(crate) fn warm_up(&self) -> Duration {
         Duration::from_secs_f64(self.warm_up)
     }
 
     /// Whether watcher `n` is one of those that stall: spread evenly.
-    pub(super) fn stalls(&self, n: u32) -> bool {
+    pub(crate) fn stalls(&self, n: u32) -> bool {
         let before = |n: u32| (f64::from(n) * self.stall) as u64;
         before(n + 1) > before(n)
     }

@@ -4,9 +4,9 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, Shown};
-use super::line::{Heard, Line, Request};
-use super::scenarios::{Act, Since};
+use crate::client::{Client, Shown};
+use crate::line::{Heard, Line, Request};
+use crate::scenarios::{Act, Since};
 
 /// How long a client may take to start.
 const STARTING: Duration = Duration::from_secs(20);
@@ -15,7 +15,7 @@ const STARTING: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A scenario under way.
-pub(super) struct Play {
+pub struct Play {
     feed: &'static str,
     /// The client is to leave totals out.
     without: bool,
@@ -33,7 +33,7 @@ pub(super) struct Play {
 }
 
 impl Play {
-    pub(super) fn new(
+    pub fn new(
         feed: &'static str,
         without: bool,
         listener: TcpListener,
@@ -45,7 +45,7 @@ impl Play {
     }
 
     /// Plays them all; else says in which act the client did what.
-    pub(super) fn through(mut self, acts: &[Act]) -> Result<(), String> {
+    pub fn through(mut self, acts: &[Act]) -> Result<(), String> {
         for (number, act) in acts.iter().enumerate() {
             self.play(act).map_err(|fault| format!("act {}, {}: {fault}", number + 1, act.about()))?;
         }

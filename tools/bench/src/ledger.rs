@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::histogram::Histogram;
+use crate::histogram::Histogram;
 
 /// Gifts of one feed whose last watcher is waited for; beyond, the oldest are no longer timed.
 const UNDER_WAY_MOST: usize = 1 << 20;

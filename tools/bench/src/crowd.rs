@@ -8,12 +8,12 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::BenchError;
-use super::dialect::Dialect;
-use super::ledger::Ledger;
-use super::options::{LoadOptions, Target};
-use super::watcher::{Stage, Watcher};
-use super::wire::Wire;
+use crate::BenchError;
+use crate::dialect::Dialect;
+use crate::ledger::Ledger;
+use crate::options::{LoadOptions, Target};
+use crate::watcher::{Stage, Watcher};
+use crate::wire::Wire;
 
 /// What the kernel may hold for a watcher that stalls: little, so that it is felt soon.
 const STALLED_BUFFER: usize = 4096;
@@ -23,7 +23,7 @@ const SAMPLES: usize = 4;
 
 /// All watchers of a run. Their tokens are their numbers.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(crate) struct Crowd {
     pub all: Vec<Watcher>,
     target: Target,
     sources: u32,
@@ -184,7 +184,7 @@ impl Crowd {
 }
 
 /// For how long nothing may happen before a phase is given up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 fn no_watcher(n: usize, why: &str) -> BenchError {
     BenchError::Server(format!("watcher {} of the run cannot watch: {why}", n + 1))

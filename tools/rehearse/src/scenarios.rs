@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 /// A list of acts; its name is the feed's, too.
-pub(super) struct Scenario {
-    pub(super) name: &'static str,
+pub struct Scenario {
+    pub name: &'static str,
     /// What the client must do.
-    pub(super) about: &'static str,
-    pub(super) needs: Needs,
-    pub(super) acts: Vec<Act>,
+    pub about: &'static str,
+    pub needs: Needs,
+    pub acts: Vec<Act>,
 }
 
 /// What a client must have for a scenario to make sense.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub enum Needs {
     Nothing,
     /// It learns with which status a handshake was refused.
     Answers,
@@ -25,14 +25,14 @@ pub(super) enum Needs {
 
 /// The position that the client must offer.
 #[derive(Clone, Copy)]
-pub(super) enum Since {
+pub enum Since {
     Nothing,
     At(&'static str),
 }
 
 /// What happens next. Times are in milliseconds and begin when the last connection ended.
 #[derive(Clone)]
-pub(super) enum Act {
+pub enum Act {
     /// The client connects and is let in.
     Connects { since: Since, least_ms: u64, most_ms: u64 },
     /// It does so with another token than the last time.
@@ -71,7 +71,7 @@ pub(super) enum Act {
 
 impl Act {
     /// For messages.
-    pub(super) fn about(&self) -> &'static str {
+    pub fn about(&self) -> &'static str {
         match self {
             Act::Connects { .. } => "the client connects",
             Act::ConnectsWithNewToken { .. } => "the client connects with a new token",
@@ -157,7 +157,7 @@ fn goes_on(feed: &str, most_ms: u64) -> Vec<Act> {
 }
 
 /// All of them, in the order in which they are played.
-pub(super) fn all() -> Vec<Scenario> {
+pub fn all() -> Vec<Scenario> {
     let scenario = |name, about, acts| Scenario { name, about, needs: Needs::Nothing, acts };
     let mut all = vec![
         scenario("plain", "takes a snapshot and deltas, and passes over what it does not know", {
