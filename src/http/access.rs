@@ -1,17 +1,17 @@
-//! Who may ask for what: one table of every path and method, with what opens it.
+//! Finding what a request asks for in the table of routes (`http::TABLE`), and who may ask for it.
 //!
-//! The door judges requests by it, handlers are found by its rows (`http::resource`; but where gifts are posted, which
-//! `http::guard` answers), the OpenAPI document takes each operation's `security` from it. What is not in it is answered
-//! to nobody.
+//! Access control judges requests by the table, `http::resource` finds their handlers in it, metrics take their labels from it, and the
+//! OpenAPI document takes each operation's `security` from it. A path that is not in it gets a 404.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use actix_web::Route;
 use actix_web::http::Method;
 use percent_encoding::percent_decode_str;
 
+use super::TABLE;
 use crate::auth::Right;
-use Access::{AnyKey, Claim, Feed, Hold, Key, List, Open, Page, Watch};
 
 /// What opens a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Entry {
     /// With names in braces for parts that vary.
     pub path: &'static str,
     /// The methods it knows. HEAD goes with GET.
-    pub methods: Vec<MethodAccess>,
+    pub methods: Vec<MethodRow>,
     /// The row whose last parameter a query may name here, and that parameter.
     pub by_query: Option<ByQuery>,
     /// The `Allow` header, without a query that names a parameter.
@@ -62,110 +62,65 @@ pub struct Entry {
 }
 
 const GET: &str = "GET";
-const POST: &str = "POST";
-const PUT: &str = "PUT";
-const PATCH: &str = "PATCH";
-const DELETE: &str = "DELETE";
-
-use Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
 
 /// Where gifts are posted, one by one and in batches: what signed requests may ask for.
 pub const GIFTS: &str = "/v1/feeds/{feed}/gifts";
 /// See [`GIFTS`].
 pub const BATCH: &str = "/v1/feeds/{feed}/gifts/batch";
 
-/// A path, and its methods with what opens each.
-type Line = (&'static str, &'static [MethodAccess]);
+/// A row of the table: a path, and its methods.
+pub type Line = (&'static str, &'static [MethodRow]);
 
-/// A method with what opens it.
-type MethodAccess = (&'static str, Access);
+/// What a method of a path is answered by.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// A handler of actix.
+    Route(fn() -> Route),
+    /// `http::guard` itself, without the boxes of a handler: what is asked for most.
+    Guard,
+}
 
-#[rustfmt::skip]
-const TABLE: &[Line] = &[
-    (GIFTS, &[(POST, Key(Gifts))]),
-    (BATCH, &[(POST, Key(Gifts))]),
-    ("/v1/feeds/{feed}/ws", &[(GET, Watch)]),
-    ("/v1/ws", &[(GET, Watch)]),
-    ("/v1/feeds/{feed}/sse", &[(GET, Watch)]),
-    ("/v1/feeds/{feed}/drops/{drop}/claims", &[(POST, Hold)]),
-    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}", &[(GET, Claim)]),
-    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/refund", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/retract", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/holds/{hold}/confirm", &[(POST, Key(Claims))]),
-    ("/v1/feeds/{feed}/holds/{hold}", &[(DELETE, Hold)]),
-    ("/v1/feeds/{feed}/users/{user}/holds", &[(GET, Hold)]),
-    ("/v1/feeds/{feed}/drops/{drop}", &[(GET, Feed), (PUT, Key(Drops))]),
-    ("/v1/feeds/{feed}/drops", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}", &[(GET, List)]),
-    ("/v1/feeds/{feed}/rows/{row}", &[(DELETE, Key(Moderate))]),
-    ("/v1/feeds/{feed}/rows", &[(DELETE, Key(Moderate))]),
-    ("/v1/feeds/{feed}/gifts/{id}", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/gifts/{id}/refund", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/gifts/{id}/retract", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/review", &[(GET, Key(Moderate))]),
-    ("/v1/feeds/{feed}/review/{id}", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/blocks/{user}", &[(PUT, Key(Moderate)), (DELETE, Key(Moderate))]),
-    ("/v1/feeds/{feed}/blocks", &[(GET, Key(Moderate))]),
-    ("/v1/feeds/{feed}/presence", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}/control", &[(POST, Key(Moderate))]),
-    ("/v1/feeds/{feed}/totals", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}/leaders", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}/session", &[(POST, Key(Policy))]),
-    ("/v1/feeds/{feed}/goals", &[(GET, Feed)]),
-    ("/v1/feeds/{feed}/goals/{goal}", &[(GET, Feed), (PUT, Key(Policy)), (DELETE, Key(Policy))]),
-    ("/v1/feeds/{feed}/policy", &[(GET, AnyKey), (PUT, Key(Policy)), (PATCH, Key(Policy))]),
-    ("/v1/feeds/{feed}/scheduled", &[(GET, Key(Gifts))]),
-    ("/v1/feeds/{feed}/scheduled/{id}", &[(DELETE, Key(Gifts))]),
-    ("/v1/feeds/{feed}/due/dead", &[(GET, Key(Gifts))]),
-    ("/v1/feeds/{feed}/ledger", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/ledger/summary", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}", &[(GET, Key(Reports)), (DELETE, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/claim", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/ack", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/nack", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/seek", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/dead", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/groups/{group}/dead/replay", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/webhooks", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/webhooks/{name}", &[(GET, Key(Reports)), (PUT, Key(Reports)), (DELETE, Key(Reports))]),
-    ("/v1/feeds/{feed}/webhooks/{name}/dead", &[(GET, Key(Reports))]),
-    ("/v1/feeds/{feed}/webhooks/{name}/dead/replay", &[(POST, Key(Reports))]),
-    ("/v1/feeds/{feed}/sources", &[(GET, Key(Policy))]),
-    ("/v1/feeds/{feed}/sources/{name}", &[(GET, Key(Policy)), (PUT, Key(Policy)), (DELETE, Key(Policy))]),
-    ("/v1/feeds/{feed}/sources/{name}/test", &[(POST, Key(Policy))]),
-    // Those who know the path; the delivery itself shows whose it is.
-    ("/in/{path}", &[(POST, Page)]),
-    ("/v1/admin/overview", &[(GET, Key(Admin))]),
-    ("/v1/viewers/{sub}/revoke", &[(POST, Key(Admin))]),
-    ("/healthz", &[(GET, Page)]),
-    ("/readyz", &[(GET, Page)]),
-    ("/metrics", &[(GET, Page)]),
-    ("/openapi.json", &[(GET, Open)]),
-    ("/openapi-3.0.json", &[(GET, Open)]),
-    ("/asyncapi.yaml", &[(GET, Open)]),
-    ("/.well-known/jwks.json", &[(GET, Open)]),
-    ("/docs", &[(GET, Page)]),
-    ("/docs/protocol", &[(GET, Page)]),
-    ("/static/docs.js", &[(GET, Open)]),
-    ("/static/docs_samples.js", &[(GET, Open)]),
-    ("/static/docs_try.js", &[(GET, Open)]),
-    ("/static/docs.css", &[(GET, Open)]),
-    ("/", &[(GET, Page)]),
-    ("/admin", &[(GET, Page)]),
-    ("/desk/{feed}", &[(GET, Page)]),
-    ("/overlay/{feed}", &[(GET, Page)]),
-    ("/overlay/{feed}/leaders", &[(GET, Page)]),
-    ("/overlay/{feed}/goal/{goal}", &[(GET, Page)]),
-    ("/static/{file}", &[(GET, Open)]),
-    ("/problems/{name}", &[(GET, Page)]),
-];
+/// A method of a path: what opens it, and what answers it.
+#[derive(Clone, Copy)]
+pub struct MethodRow {
+    /// As HTTP names it.
+    pub name: &'static str,
+    /// What opens it.
+    pub access: Access,
+    /// What answers it.
+    pub handler: Handler,
+}
+
+/// GET, and HEAD with it: actix sends the head of the answer and leaves the body out.
+pub const fn get(access: Access, handler: Handler) -> MethodRow {
+    MethodRow { name: GET, access, handler }
+}
+
+/// POST.
+pub const fn post(access: Access, handler: Handler) -> MethodRow {
+    MethodRow { name: "POST", access, handler }
+}
+
+/// PUT.
+pub const fn put(access: Access, handler: Handler) -> MethodRow {
+    MethodRow { name: "PUT", access, handler }
+}
+
+/// PATCH.
+pub const fn patch(access: Access, handler: Handler) -> MethodRow {
+    MethodRow { name: "PATCH", access, handler }
+}
+
+/// DELETE.
+pub const fn delete(access: Access, handler: Handler) -> MethodRow {
+    MethodRow { name: "DELETE", access, handler }
+}
 
 /// Parameters that queries may name in place of paths.
 const NAMED_BY_QUERY: [&str; 3] = ["user", "id", "sub"];
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let mut lines: Vec<(&str, Vec<MethodAccess>)> =
+    let mut lines: Vec<(&str, Vec<MethodRow>)> =
         TABLE.iter().map(|(path, methods)| (*path, methods.to_vec())).collect();
     let mut by_query = vec![None; lines.len()];
     for (row, (path, methods)) in TABLE.iter().enumerate() {
@@ -180,13 +135,14 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         lines[at].1.extend_from_slice(methods);
         by_query[at] = Some(ByQuery { name, row });
     }
-    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<MethodAccess>))| {
+    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<MethodRow>))| {
         let by_query: Option<ByQuery> = by_query[number];
         let of_row = by_query.map_or(&[][..], |by_query| TABLE[by_query.row].1);
         // Methods that need a query are not known without it.
-        let own: Vec<_> = methods.iter().filter(|method| !of_row.contains(method)).collect();
+        let own: Vec<_> =
+            methods.iter().filter(|method| !of_row.iter().any(|it| it.name == method.name)).collect();
         let own = if own.is_empty() { methods.iter().collect() } else { own };
-        let allow = own.iter().map(|(method, _)| if *method == GET { "GET, HEAD" } else { method });
+        let allow = own.iter().map(|method| if method.name == GET { "GET, HEAD" } else { method.name });
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
         let allow = if path.ends_with("/ws") { GET.to_owned() } else { allow };
@@ -211,7 +167,12 @@ impl Entry {
 
     /// What opens this method; `None` if the path does not know it.
     fn method(&self, name: &str) -> Option<Access> {
-        self.methods.iter().find(|(known, _)| *known == name).map(|(_, access)| *access)
+        self.methods.iter().find(|method| method.name == name).map(|method| method.access)
+    }
+
+    /// Whether `http::guard` answers this method itself.
+    pub fn is_answered_by_guard(&self, method: &Method) -> bool {
+        self.methods.iter().any(|it| it.name == method.as_str() && matches!(it.handler, Handler::Guard))
     }
 
     /// The parameter that a query names in a request with this method, and the row that answers it.
@@ -258,6 +219,7 @@ pub fn entries() -> &'static [Entry] {
 }
 
 /// The entry that is spelled so.
+#[cfg(test)]
 pub fn entry(path: &str) -> Option<&'static Entry> {
     entries().iter().find(|entry| entry.path == path)
 }
@@ -348,6 +310,9 @@ fn first(path: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use Access::{AnyKey, Claim, Feed, Hold, Key, List, Open, Page, Watch};
+    use Right::{Admin, Claims, Gifts, Moderate, Reports};
+
     use super::*;
 
     fn found(line: &str) -> Option<(Access, Option<Cow<'_, str>>)> {
@@ -439,10 +404,9 @@ mod tests {
             Page | Open | AnyKey => false,
         };
         let rows = entries().iter().flat_map(|entry| entry.methods.iter().map(move |it| (it, entry)));
-        let opened =
-            rows.filter(|((method, access), entry)| opens(*access) && entry.named_by_query(method).is_none());
+        let opened = rows.filter(|(it, entry)| opens(it.access) && entry.named_by_query(it.name).is_none());
         let mut all: Vec<_> = opened
-            .map(|((method, _), entry)| format!("`{method} {}`", entry.path.replace("/v1/feeds/{feed}", "…")))
+            .map(|(it, entry)| format!("`{} {}`", it.name, entry.path.replace("/v1/feeds/{feed}", "…")))
             .collect();
         all.extend((right == Moderate).then(|| "all of `read`".to_owned()));
         all.extend((right == Admin).then(|| "everything else; needs `feeds = [\"*\"]`".to_owned()));
@@ -471,7 +435,7 @@ mod tests {
     #[test]
     fn every_path_below_v1_but_reading_and_watching_needs_a_key() {
         for entry in entries() {
-            for (method, access) in &entry.methods {
+            for MethodRow { name: method, access, .. } in &entry.methods {
                 let open = matches!(access, Feed | List | Watch);
                 let v1 = entry.path.starts_with("/v1/");
                 assert_eq!(

@@ -2,14 +2,14 @@
 //! what flows while a feed is watched, for programs. The page asks no other host for anything.
 
 use std::borrow::Cow;
-use std::future::ready;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG, LOCATION};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 
-use super::resource::{Routes, read, resource};
-use super::{etag, openapi, pages};
+use super::access::Entry;
+use super::problem::ApiError;
+use super::{etag, pages};
 
 #[cfg(test)]
 mod markdown;
@@ -56,22 +56,16 @@ static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
     ]
 });
 
-/// Registers the pages, their files and the documents.
-pub(super) fn configure(cfg: &mut Routes) {
-    let newest = |req: HttpRequest| ready(openapi::show(&req, &openapi::NEWEST));
-    let older = |req: HttpRequest| ready(openapi::show(&req, &openapi::OLDER));
-    cfg.service(resource("/openapi.json").route(read().to(newest)));
-    cfg.service(resource("/openapi-3.0.json").route(read().to(older)));
-    let moved =
-        || ready(HttpResponse::PermanentRedirect().insert_header((LOCATION, PROTOCOL_PLACE)).finish());
-    cfg.service(resource("/docs/protocol").route(read().to(moved)));
-    for file in FILES.iter() {
-        cfg.service(resource(file.path).route(read().to(move |req| ready(answer(&req, file)))));
-    }
+/// `GET /docs/protocol`
+pub(super) async fn moved() -> HttpResponse {
+    HttpResponse::PermanentRedirect().insert_header((LOCATION, PROTOCOL_PLACE)).finish()
 }
 
-fn answer(req: &HttpRequest, file: &'static File) -> HttpResponse {
-    let known = etag::matches(req, &file.tag);
+/// One of [`FILES`], whose path is the row's.
+pub(super) async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+    let path = req.extensions().get::<&'static Entry>().map(|entry| entry.path);
+    let file = FILES.iter().find(|file| Some(file.path) == path).ok_or(ApiError::Internal)?;
+    let known = etag::matches(&req, &file.tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer
         .insert_header((ETAG, format!("\"{}\"", file.tag)))
@@ -79,5 +73,5 @@ fn answer(req: &HttpRequest, file: &'static File) -> HttpResponse {
         .insert_header(("Content-Security-Policy", CONTENT_SECURITY_POLICY))
         .insert_header(("X-Content-Type-Options", "nosniff"))
         .insert_header(("Referrer-Policy", "no-referrer"));
-    if known { answer.finish() } else { answer.content_type(file.mime).body(file.text.as_ref()) }
+    Ok(if known { answer.finish() } else { answer.content_type(file.mime).body(file.text.as_ref()) })
 }

@@ -5,14 +5,14 @@ use std::panic::AssertUnwindSafe;
 use actix_http::ConnectionType;
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::access::{self, Entry};
+use super::access::Entry;
 use super::door::rates::Budget;
 use super::door::{Caller, Head, Verdict};
 use super::payload::Body;
@@ -49,7 +49,7 @@ pub(super) async fn around(
                     (refuse(req, refused), budget)
                 }
                 // What is asked for most is answered without the boxes of a handler.
-                None if entry.path == access::GIFTS && req.method() == Method::POST => {
+                None if entry.is_answered_by_guard(req.method()) => {
                     let taken = take_gift(req, body.clone(), &gate, (&caller, entry)).await?;
                     who = Some(caller.identity);
                     (taken, budget)

@@ -1,13 +1,15 @@
 //! The HTTP API: routes, reading requests, composing answers. Nothing here knows how a feed is
 //! stored; it asks the [`Store`].
 //!
-//! Reading order: `access` (every path and who may ask for it), `routes` (who answers), [`problem`] (every error), then one file per resource.
+//! Reading order: `TABLE` (every path, who may ask for it, what answers), `access` (how a request finds its row), [`problem`] (every
+//! error), then one file per resource.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
+use crate::auth::Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
@@ -70,10 +72,101 @@ pub use reports::Waiting;
 pub use routes::app;
 pub use sources::Pace;
 
+use access::Access::{AnyKey, Claim, Feed, Hold, Key, List, Open, Page, Watch};
+use access::{BATCH, GIFTS, Handler, Line, delete, get, patch, post, put};
 use door::Caller;
 use problem::{ApiError, invalid};
 use shared_reads::SharedReads;
 use unverified::UnverifiedBodies;
+
+/// A handler of the table.
+macro_rules! to {
+    ($handler:path) => {
+        Handler::Route(|| actix_web::web::route().to($handler))
+    };
+}
+
+/// Every path with its methods: what opens each, and what answers it. Names in braces vary.
+#[rustfmt::skip]
+const TABLE: &[Line] = &[
+    (GIFTS, &[post(Key(Gifts), Handler::Guard)]),
+    (BATCH, &[post(Key(Gifts), to!(batch::publish))]),
+    ("/v1/feeds/{feed}/ws", &[get(Watch, to!(watch::endpoints::one_feed))]),
+    ("/v1/ws", &[get(Watch, to!(watch::endpoints::many_feeds))]),
+    ("/v1/feeds/{feed}/sse", &[get(Watch, to!(watch::endpoints::events))]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims", &[post(Hold, to!(claims::claim))]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}", &[get(Claim, to!(claims::look_up))]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/refund", &[post(Key(Moderate), to!(claims::refund))]),
+    ("/v1/feeds/{feed}/drops/{drop}/claims/{id}/retract", &[post(Key(Moderate), to!(claims::retract))]),
+    ("/v1/feeds/{feed}/holds/{hold}/confirm", &[post(Key(Claims), to!(claims::confirm))]),
+    ("/v1/feeds/{feed}/holds/{hold}", &[delete(Hold, to!(claims::cancel))]),
+    ("/v1/feeds/{feed}/users/{user}/holds", &[get(Hold, to!(claims::holds))]),
+    ("/v1/feeds/{feed}/drops/{drop}", &[get(Feed, to!(drops::get)), put(Key(Drops), to!(drops::put))]),
+    ("/v1/feeds/{feed}/drops", &[get(Feed, to!(drops::list))]),
+    ("/v1/feeds/{feed}", &[get(List, to!(feed::snapshot))]),
+    ("/v1/feeds/{feed}/rows/{row}", &[delete(Key(Moderate), to!(gifts::retract))]),
+    ("/v1/feeds/{feed}/rows", &[delete(Key(Moderate), to!(moderation::retract_user))]),
+    ("/v1/feeds/{feed}/gifts/{id}", &[get(Key(Reports), to!(reports::story::get))]),
+    ("/v1/feeds/{feed}/gifts/{id}/refund", &[post(Key(Moderate), to!(moderation::refund_gift))]),
+    ("/v1/feeds/{feed}/gifts/{id}/retract", &[post(Key(Moderate), to!(moderation::retract_gift))]),
+    ("/v1/feeds/{feed}/review", &[get(Key(Moderate), to!(review::list))]),
+    ("/v1/feeds/{feed}/review/{id}", &[post(Key(Moderate), to!(review::decide))]),
+    ("/v1/feeds/{feed}/blocks/{user}", &[put(Key(Moderate), to!(review::block)), delete(Key(Moderate), to!(review::unblock))]),
+    ("/v1/feeds/{feed}/blocks", &[get(Key(Moderate), to!(review::blocks))]),
+    ("/v1/feeds/{feed}/presence", &[get(Feed, to!(presence::get))]),
+    ("/v1/feeds/{feed}/control", &[post(Key(Moderate), to!(moderation::control))]),
+    ("/v1/feeds/{feed}/totals", &[get(Feed, to!(totals::totals))]),
+    ("/v1/feeds/{feed}/leaders", &[get(Feed, to!(totals::leaders))]),
+    ("/v1/feeds/{feed}/session", &[post(Key(Policy), to!(totals::session))]),
+    ("/v1/feeds/{feed}/goals", &[get(Feed, to!(totals::goals))]),
+    ("/v1/feeds/{feed}/goals/{goal}", &[get(Feed, to!(totals::goal)), put(Key(Policy), to!(totals::put_goal)), delete(Key(Policy), to!(totals::delete_goal))]),
+    ("/v1/feeds/{feed}/policy", &[get(AnyKey, to!(policy::get)), put(Key(Policy), to!(policy::put)), patch(Key(Policy), to!(policy::patch))]),
+    ("/v1/feeds/{feed}/scheduled", &[get(Key(Gifts), to!(scheduled::list))]),
+    ("/v1/feeds/{feed}/scheduled/{id}", &[delete(Key(Gifts), to!(scheduled::cancel))]),
+    ("/v1/feeds/{feed}/due/dead", &[get(Key(Gifts), to!(scheduled::dead))]),
+    ("/v1/feeds/{feed}/ledger", &[get(Key(Reports), to!(reports::ledger::get))]),
+    ("/v1/feeds/{feed}/ledger/summary", &[get(Key(Reports), to!(reports::ledger::summary))]),
+    ("/v1/feeds/{feed}/groups", &[get(Key(Reports), to!(reports::groups::list))]),
+    ("/v1/feeds/{feed}/groups/{group}", &[get(Key(Reports), to!(reports::groups::get)), delete(Key(Reports), to!(reports::groups::delete))]),
+    ("/v1/feeds/{feed}/groups/{group}/claim", &[post(Key(Reports), to!(reports::groups::claim))]),
+    ("/v1/feeds/{feed}/groups/{group}/ack", &[post(Key(Reports), to!(reports::groups::ack))]),
+    ("/v1/feeds/{feed}/groups/{group}/nack", &[post(Key(Reports), to!(reports::groups::nack))]),
+    ("/v1/feeds/{feed}/groups/{group}/seek", &[post(Key(Reports), to!(reports::groups::seek))]),
+    ("/v1/feeds/{feed}/groups/{group}/dead", &[get(Key(Reports), to!(reports::dead::of_group))]),
+    ("/v1/feeds/{feed}/groups/{group}/dead/replay", &[post(Key(Reports), to!(reports::dead::replay_group))]),
+    ("/v1/feeds/{feed}/webhooks", &[get(Key(Reports), to!(reports::webhooks::list))]),
+    ("/v1/feeds/{feed}/webhooks/{name}", &[get(Key(Reports), to!(reports::webhooks::get)), put(Key(Reports), to!(reports::webhooks::put)), delete(Key(Reports), to!(reports::webhooks::delete))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/dead", &[get(Key(Reports), to!(reports::dead::of_webhook))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/dead/replay", &[post(Key(Reports), to!(reports::dead::replay_webhook))]),
+    ("/v1/feeds/{feed}/sources", &[get(Key(Policy), to!(sources::list))]),
+    ("/v1/feeds/{feed}/sources/{name}", &[get(Key(Policy), to!(sources::get)), put(Key(Policy), to!(sources::put)), delete(Key(Policy), to!(sources::delete))]),
+    ("/v1/feeds/{feed}/sources/{name}/test", &[post(Key(Policy), to!(sources::test))]),
+    // Those who know the path; the delivery itself shows whose it is.
+    ("/in/{path}", &[post(Page, to!(sources::receive::receive))]),
+    ("/v1/admin/overview", &[get(Key(Admin), to!(reports::admin::overview))]),
+    ("/v1/viewers/{sub}/revoke", &[post(Key(Admin), to!(viewers::revoke))]),
+    ("/healthz", &[get(Page, to!(health::alive))]),
+    ("/readyz", &[get(Page, to!(health::ready))]),
+    ("/metrics", &[get(Page, to!(meter::show))]),
+    ("/openapi.json", &[get(Open, to!(openapi::newest))]),
+    ("/openapi-3.0.json", &[get(Open, to!(openapi::older_version))]),
+    ("/asyncapi.yaml", &[get(Open, to!(docs::file))]),
+    ("/.well-known/jwks.json", &[get(Open, to!(reports::webhooks::signing_keys))]),
+    ("/docs", &[get(Page, to!(docs::file))]),
+    ("/docs/protocol", &[get(Page, to!(docs::moved))]),
+    ("/static/docs.js", &[get(Open, to!(docs::file))]),
+    ("/static/docs_samples.js", &[get(Open, to!(docs::file))]),
+    ("/static/docs_try.js", &[get(Open, to!(docs::file))]),
+    ("/static/docs.css", &[get(Open, to!(docs::file))]),
+    ("/", &[get(Page, to!(pages::index))]),
+    ("/admin", &[get(Page, to!(pages::admin))]),
+    ("/desk/{feed}", &[get(Page, to!(pages::desk))]),
+    ("/overlay/{feed}", &[get(Page, to!(pages::overlay))]),
+    ("/overlay/{feed}/leaders", &[get(Page, to!(pages::leaders))]),
+    ("/overlay/{feed}/goal/{goal}", &[get(Page, to!(pages::goal))]),
+    ("/static/{file}", &[get(Open, to!(pages::file))]),
+    ("/problems/{name}", &[get(Page, to!(problem::about))]),
+];
 
 /// Longer than any store call may take, and short enough that a write is refused within the 5 s
 /// that the contract promises even if a store breaks its own time-out.

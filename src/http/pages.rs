@@ -9,7 +9,6 @@ use data_encoding::HEXLOWER;
 
 use super::door::Head;
 use super::problem::ApiError;
-use super::resource::{Routes, read, resource};
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
 use crate::domain::hashing::sha256;
@@ -153,17 +152,6 @@ struct DeskPage {
     locked: bool,
 }
 
-/// Registers the paths of pages and files.
-pub(super) fn configure(cfg: &mut Routes) {
-    cfg.service(resource("/").route(read().to(index)));
-    cfg.service(resource("/admin").route(read().to(admin)));
-    cfg.service(resource("/desk/{feed}").route(read().to(desk)));
-    cfg.service(resource("/overlay/{feed}").route(read().to(overlay)));
-    cfg.service(resource("/overlay/{feed}/leaders").route(read().to(leaders)));
-    cfg.service(resource("/overlay/{feed}/goal/{goal}").route(read().to(goal)));
-    cfg.service(resource("/static/{file}").route(read().to(file)));
-}
-
 /// The value of the query's `wish`.
 fn asked(req: &HttpRequest, wish: &str) -> Option<String> {
     let mut query = url::form_urlencoded::parse(req.query_string().as_bytes());
@@ -171,7 +159,7 @@ fn asked(req: &HttpRequest, wish: &str) -> Option<String> {
 }
 
 /// `GET /`, with `?feed=` to select a feed and `?lang=` a language.
-async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = asked(&req, "feed").and_then(|name| name.parse().ok()).or_else(|| "demo".parse().ok());
     let feed = feed.ok_or(ApiError::Internal)?;
     let lang = asked(&req, "lang");
@@ -184,7 +172,7 @@ async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
 }
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
-async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let locked = gate.door.asks_for_key(&Head::of(&req))?;
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
@@ -194,7 +182,7 @@ async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, 
 }
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
-async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&Head::of(&req))?);
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
@@ -204,17 +192,17 @@ async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
 }
 
 /// `GET /overlay/{feed}`; everything else in its address is for the page's own script.
-async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn overlay(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     overlay_page(&OverlayPage { feed: feed_of(&req)? })
 }
 
 /// `GET /overlay/{feed}/leaders`
-async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn leaders(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     overlay_page(&BoardPage { feed: feed_of(&req)?, goal: String::new(), root: "../../" })
 }
 
 /// `GET /overlay/{feed}/goal/{goal}`
-async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn goal(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let (feed, goal) = (feed_of(&req)?, super::totals::goal_of(&req)?.to_string());
     overlay_page(&BoardPage { feed, goal, root: "../../../" })
 }
@@ -234,7 +222,7 @@ fn page(mut answer: HttpResponseBuilder, page: &impl Template) -> Result<HttpRes
 }
 
 /// `GET /static/{file}`
-async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
     let name = req.match_info().get("file").unwrap_or_default();
     let file = FILES.iter().find(|file| file.name == name);
     let file = file.ok_or_else(|| ApiError::NotFound(format!("there is nothing at {}", req.path())))?;

@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use super::*;
 use crate::auth::keys::KeySpec;
 use crate::auth::{Key, KeyHash, Rights, fresh_key};
-use crate::http::access::entries;
+use crate::http::access::{MethodRow, entries};
 
 const CLOCK: Millis = Millis(1_800_000_000_000);
 
@@ -339,7 +339,7 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
     let door = Door::new(Rules { keys, ..rules(&[], &["*"]) });
     let mut asked = 0;
     for entry in entries() {
-        for (method, access) in &entry.methods {
+        for MethodRow { name: method, access, .. } in &entry.methods {
             for (right, key) in &sent {
                 let bearer = format!("Bearer {key}");
                 let ask = |feed: &str, headers: &[(&str, &str)]| {

@@ -18,7 +18,7 @@ mod older;
 const FILE: &str = include_str!("../../../docs/openapi.json");
 
 /// The document in one rendering.
-pub(super) struct Document {
+struct Document {
     text: String,
     tag: String,
 }
@@ -32,18 +32,27 @@ impl Document {
 }
 
 /// OpenAPI 3.1.
-pub(super) static NEWEST: LazyLock<Document> = LazyLock::new(|| Document::new(&read()));
+static NEWEST: LazyLock<Document> = LazyLock::new(|| Document::new(&read()));
 
 /// OpenAPI 3.0.3.
-pub(super) static OLDER: LazyLock<Document> = LazyLock::new(|| Document::new(&older::rendered(&read())));
+static OLDER: LazyLock<Document> = LazyLock::new(|| Document::new(&older::rendered(&read())));
 
 fn read() -> Value {
     // Tests read the file too: it is JSON.
     serde_json::from_str(FILE).unwrap_or_default()
 }
 
-/// `GET /openapi.json` and `GET /openapi-3.0.json`
-pub(super) fn show(req: &HttpRequest, document: &'static Document) -> HttpResponse {
+/// `GET /openapi.json`
+pub(super) async fn newest(req: HttpRequest) -> HttpResponse {
+    show(&req, &NEWEST)
+}
+
+/// `GET /openapi-3.0.json`
+pub(super) async fn older_version(req: HttpRequest) -> HttpResponse {
+    show(&req, &OLDER)
+}
+
+fn show(req: &HttpRequest, document: &'static Document) -> HttpResponse {
     let known = etag::matches(req, &document.tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer.insert_header((ETAG, format!("\"{}\"", document.tag))).insert_header((CACHE_CONTROL, "no-cache"));

@@ -27,7 +27,7 @@ const MOST_DEAD: usize = 100;
 pub type Kept = tokio::sync::Mutex<Option<(Instant, web::Bytes)>>;
 
 /// `GET /v1/admin/overview`
-pub(super) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn overview(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let mut kept = gate.overview.lock().await;
     let text = match &*kept {
         Some((made, text)) if made.elapsed() < CACHE_TIME => text.clone(),

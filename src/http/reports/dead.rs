@@ -138,12 +138,18 @@ impl<'a> Letterbox<'a> {
 }
 
 /// `GET /v1/feeds/{feed}/groups/{group}/dead`
-pub(super) async fn of_group(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn of_group(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     answer_list(Letterbox::of_group(&req, &gate).await?).await
 }
 
 /// `GET /v1/feeds/{feed}/webhooks/{name}/dead`
-pub(super) async fn of_webhook(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn of_webhook(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     answer_list(Letterbox::of_webhook(&req, &gate).await?).await
 }
 
@@ -154,7 +160,7 @@ async fn answer_list(letters: Letterbox<'_>) -> Result<HttpResponse, ApiError> {
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/dead/replay`
-pub(super) async fn replay_group(
+pub(in crate::http) async fn replay_group(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -164,7 +170,7 @@ pub(super) async fn replay_group(
 }
 
 /// `POST /v1/feeds/{feed}/webhooks/{name}/dead/replay`
-pub(super) async fn replay_webhook(
+pub(in crate::http) async fn replay_webhook(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,

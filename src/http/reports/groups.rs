@@ -12,7 +12,7 @@ use crate::http::caller_of;
 use crate::http::problem::ApiError;
 
 /// `POST /v1/feeds/{feed}/groups/{group}/claim`
-pub(super) async fn claim(
+pub(in crate::http) async fn claim(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -42,7 +42,7 @@ fn compose(feed: &FeedId, taken: &Taken) -> String {
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/ack`
-pub(super) async fn ack(
+pub(in crate::http) async fn ack(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -56,7 +56,7 @@ pub(super) async fn ack(
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/nack`
-pub(super) async fn nack(
+pub(in crate::http) async fn nack(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -69,7 +69,7 @@ pub(super) async fn nack(
 }
 
 /// `POST /v1/feeds/{feed}/groups/{group}/seek`
-pub(super) async fn seek(
+pub(in crate::http) async fn seek(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -90,7 +90,7 @@ async fn cursors(req: &HttpRequest, payload: web::Payload, gate: &Gate) -> Resul
 }
 
 /// `GET /v1/feeds/{feed}/groups/{group}`
-pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     let view = gate.read(gate.store.read_group(&feed, &group, Millis::now())).await?;
     let view = view.ok_or_else(unknown_group)?;
@@ -98,7 +98,7 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 }
 
 /// `GET /v1/feeds/{feed}/groups`
-pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let readers = gate.run(gate.store.list_readers(Some(&feed))).await?;
     let groups = readers.into_iter().filter_map(|(_, reader)| match reader {
@@ -122,7 +122,10 @@ pub(super) async fn views(
 }
 
 /// `DELETE /v1/feeds/{feed}/groups/{group}`
-pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn delete(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     let (feed, group) = (feed_of(&req)?, group_of(&req)?);
     match gate.run(gate.store.delete_group(&feed, &group)).await? {
         true => Ok(HttpResponse::NoContent().finish()),

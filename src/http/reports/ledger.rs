@@ -27,7 +27,7 @@ struct Query {
 }
 
 /// `GET /v1/feeds/{feed}/ledger?after=CURSOR&limit=100`
-pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let Query { after, limit, filter } = read_query(&req, true)?;
     let is_filtered = filter != LedgerFilter::default();
@@ -78,7 +78,10 @@ pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpR
 }
 
 /// `GET /v1/feeds/{feed}/ledger/summary?from=TIME&to=TIME`
-pub(super) async fn summary(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn summary(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let Query { filter, .. } = read_query(&req, false)?;
     let _turn = gate.steps.turn(&caller_of(&req)).await?;

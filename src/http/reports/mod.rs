@@ -5,18 +5,17 @@ use actix_web::HttpRequest;
 use futures_util::future::try_join_all;
 
 use super::problem::{ApiError, invalid};
-use super::resource::{Routes, delete, post, put, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{GroupId, HookId, HookKey, HookScope};
 
-mod admin;
-mod dead;
-mod groups;
-mod ledger;
+pub(super) mod admin;
+pub(super) mod dead;
+pub(super) mod groups;
+pub(super) mod ledger;
 mod steps;
-mod story;
+pub(super) mod story;
 mod waiting;
-mod webhooks;
+pub(super) mod webhooks;
 
 pub use admin::Kept;
 pub(super) use steps::Steps;
@@ -27,38 +26,6 @@ const MAX_SWAP_ATTEMPTS: usize = 16;
 
 /// Questions to the store at the same time.
 const AT_ONCE: usize = 16;
-
-/// Registers the paths.
-pub(super) fn configure(cfg: &mut Routes) {
-    cfg.service(resource("/v1/feeds/{feed}/ledger").route(read().to(ledger::get)));
-    cfg.service(resource("/v1/feeds/{feed}/ledger/summary").route(read().to(ledger::summary)));
-    cfg.service(resource("/v1/feeds/{feed}/gifts/{id}").route(read().to(story::get)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/claim").route(post().to(groups::claim)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/ack").route(post().to(groups::ack)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/nack").route(post().to(groups::nack)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/seek").route(post().to(groups::seek)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/groups/{group}")
-            .route(read().to(groups::get))
-            .route(delete().to(groups::delete)),
-    );
-    cfg.service(resource("/v1/feeds/{feed}/groups").route(read().to(groups::list)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead").route(read().to(dead::of_group)));
-    cfg.service(resource("/v1/feeds/{feed}/groups/{group}/dead/replay").route(post().to(dead::replay_group)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/webhooks/{name}")
-            .route(read().to(webhooks::get))
-            .route(put().to(webhooks::put))
-            .route(delete().to(webhooks::delete)),
-    );
-    cfg.service(resource("/v1/feeds/{feed}/webhooks").route(read().to(webhooks::list)));
-    cfg.service(resource("/.well-known/jwks.json").route(read().to(webhooks::signing_keys)));
-    cfg.service(resource("/v1/feeds/{feed}/webhooks/{name}/dead").route(read().to(dead::of_webhook)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/webhooks/{name}/dead/replay").route(post().to(dead::replay_webhook)),
-    );
-    cfg.service(resource("/v1/admin/overview").route(read().to(admin::overview)));
-}
 
 /// Asks the store about each of these, some at the same time. The answers are in their order.
 async fn ask_each<'a, T, R, F>(all: &'a [T], ask: impl Fn(&'a T) -> F) -> Result<Vec<R>, ApiError>

@@ -14,7 +14,7 @@ use crate::http::moderation::{forgotten, gift_of};
 use crate::http::problem::ApiError;
 
 /// `GET /v1/feeds/{feed}/gifts/{id}`
-pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, id) = (feed_of(&req)?, gift_of(&req)?);
     let _turn = gate.steps.turn(&caller_of(&req)).await?;
     let known = gate.read(gate.store.read_gift(&feed, &id, Millis::now())).await?;

@@ -17,7 +17,7 @@ use crate::http::problem::ApiError;
 const KEY_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// `PUT /v1/feeds/{feed}/webhooks/{name}`
-pub(super) async fn put(
+pub(in crate::http) async fn put(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -70,14 +70,14 @@ fn is_localhost(name: &str) -> bool {
 }
 
 /// `GET /v1/feeds/{feed}/webhooks/{name}`
-pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
     let hook = gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
     Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
 }
 
 /// `GET /v1/feeds/{feed}/webhooks`
-pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let hooks = match scope_of(&req)? {
         HookScope::All => {
             let hooks = gate.run(gate.store.list_webhooks()).await?;
@@ -104,7 +104,10 @@ async fn of_feed(gate: &Gate, feed: &FeedId) -> Result<Vec<(HookKey, Hook)>, Api
 }
 
 /// `DELETE /v1/feeds/{feed}/webhooks/{name}`
-pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn delete(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
     for _ in 0..MAX_SWAP_ATTEMPTS {
         let hook = gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
@@ -117,7 +120,7 @@ pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<Ht
 }
 
 /// `GET /.well-known/jwks.json`
-pub(super) async fn signing_keys(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn signing_keys(gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let key = gate.run(gate.store.read_signing_key()).await?;
     let mut answer = answers::text(StatusCode::OK, key.key_set());
     answer.headers_mut().insert(CACHE_CONTROL, KEY_CACHE_CONTROL);

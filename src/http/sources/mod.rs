@@ -6,7 +6,6 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
-use super::resource::{self, Routes, post, read, resource};
 use super::{Gate, body, feed_of};
 use crate::domain::{Millis, Source, SourceId, json};
 use crate::engine::{Kept, SOURCES_MAX, Swapped};
@@ -14,7 +13,7 @@ use crate::random;
 use crate::sources::{self, BODY_MAX, Owner, Settings};
 
 mod pace;
-mod receive;
+pub(super) mod receive;
 mod show;
 
 pub use pace::Pace;
@@ -22,21 +21,8 @@ pub use pace::Pace;
 /// How often a change of a source is tried again that met another one.
 const MAX_SWAP_ATTEMPTS: usize = 16;
 
-/// Registers the paths.
-pub(super) fn configure(cfg: &mut Routes) {
-    cfg.service(resource("/in/{path}").route(post().to(receive::receive)));
-    cfg.service(
-        resource("/v1/feeds/{feed}/sources/{name}")
-            .route(read().to(get))
-            .route(resource::put().to(put))
-            .route(resource::delete().to(delete)),
-    );
-    cfg.service(resource("/v1/feeds/{feed}/sources").route(read().to(list)));
-    cfg.service(resource("/v1/feeds/{feed}/sources/{name}/test").route(post().to(test)));
-}
-
 /// `PUT /v1/feeds/{feed}/sources/{name}`
-async fn put(
+pub(super) async fn put(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,
@@ -74,14 +60,14 @@ async fn put(
 }
 
 /// `GET /v1/feeds/{feed}/sources/{name}`
-async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
     let kept = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
     Ok(fresh_text(StatusCode::OK, show::to_json(&feed, &kept)))
 }
 
 /// `GET /v1/feeds/{feed}/sources`
-async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let kept = gate.run(gate.store.list_sources(&feed)).await?;
     let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
@@ -89,7 +75,7 @@ async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, A
 }
 
 /// `DELETE /v1/feeds/{feed}/sources/{name}`
-async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
     for _ in 0..MAX_SWAP_ATTEMPTS {
         let (_, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
@@ -102,7 +88,7 @@ async fn delete(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse,
 }
 
 /// `POST /v1/feeds/{feed}/sources/{name}/test`: what a sample would become. Does nothing.
-async fn test(
+pub(super) async fn test(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,

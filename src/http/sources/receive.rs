@@ -63,7 +63,7 @@ impl Headers for Sent<'_> {
 }
 
 /// `POST /in/{feed}/{source}`
-pub(super) async fn receive(
+pub(in crate::http) async fn receive(
     req: HttpRequest,
     payload: web::Payload,
     gate: web::Data<Gate>,

@@ -22,7 +22,6 @@ use crate::http::door::Head;
 use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::inbound::stream::Waited;
 use crate::http::problem::ApiError;
-use crate::http::resource::{Routes, read, resource};
 use crate::http::{Gate, feed_of};
 use crate::live::session::Session;
 use crate::live::worker::Worker;
@@ -32,15 +31,8 @@ use crate::metrics::labels::Bound;
 /// How long a connection may take to end after it was refused.
 const TURNING_AWAY: Duration = Duration::from_secs(2);
 
-/// Registers the paths of live sockets.
-pub(in crate::http) fn configure(cfg: &mut Routes) {
-    cfg.service(resource("/v1/feeds/{feed}/ws").route(read().to(one_feed)));
-    cfg.service(resource("/v1/ws").route(read().to(many_feeds)));
-    cfg.service(resource("/v1/feeds/{feed}/sse").route(read().to(events)));
-}
-
 /// `GET /v1/feeds/{feed}/ws`
-async fn one_feed(
+pub(in crate::http) async fn one_feed(
     req: HttpRequest,
     input: web::Payload,
     gate: web::Data<Gate>,
@@ -68,7 +60,7 @@ async fn one_feed(
 }
 
 /// `GET /v1/ws`
-async fn many_feeds(
+pub(in crate::http) async fn many_feeds(
     req: HttpRequest,
     input: web::Payload,
     gate: web::Data<Gate>,
@@ -97,7 +89,10 @@ fn serve(
 }
 
 /// `GET /v1/feeds/{feed}/sse`
-async fn events(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+pub(in crate::http) async fn events(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let mut options = watch_options(req.query_string())?;
     // A browser that reconnects repeats the page's URL; the id it heard last is newer.

@@ -10,7 +10,7 @@ pub mod command;
 pub mod connection;
 mod deflate;
 mod encoding;
-mod endpoints;
+pub(super) mod endpoints;
 pub(super) mod handshake;
 pub mod incoming;
 mod messages;
@@ -24,7 +24,6 @@ pub mod tally;
 mod watcher;
 mod worker;
 
-pub(in crate::http) use endpoints::configure;
 #[cfg(test)]
 pub(in crate::http) use watcher::Watcher;
 pub(in crate::http) use watcher::short_mark;

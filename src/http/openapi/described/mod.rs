@@ -13,7 +13,7 @@ use utoipa::{Modify, OpenApi};
 
 use self::refusals::refusal;
 use crate::auth::Right;
-use crate::http::access::{self, Access, Entry};
+use crate::http::access::{self, Access, Entry, MethodRow};
 use crate::http::problem::{KINDS, Kind};
 
 mod drops;
@@ -163,8 +163,8 @@ fn secure(api: &mut Value) {
         let entry = access::entry(path);
         let methods = entry.map_or(&[][..], |entry| &entry.methods[..]);
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            let found = methods.iter().find(|(known, _)| known.eq_ignore_ascii_case(method));
-            let Some((_, access)) = found else { continue };
+            let found = methods.iter().find(|known| known.name.eq_ignore_ascii_case(method));
+            let Some(MethodRow { access, .. }) = found else { continue };
             let mut refusals = Vec::new();
             if path.contains('{') {
                 refusals.push((400, "A parameter of the path is not percent-encoded as it should be", false));
@@ -201,8 +201,7 @@ fn secure(api: &mut Value) {
 /// Describes the operations that a query may name in place of the path.
 fn name_by_query(api: &mut Value) {
     for entry in access::entries() {
-        let methods =
-            entry.methods.iter().filter_map(|(method, _)| Some((method, entry.named_by_query(method)?)));
+        let methods = entry.methods.iter().filter_map(|it| Some((it.name, entry.named_by_query(it.name)?)));
         for (method, (name, row)) in methods {
             let method = method.to_lowercase();
             let mut operation = api["paths"][row.path][&method].clone();
@@ -418,8 +417,8 @@ mod tests {
     /// What there is, as `GET /path`.
     fn registered() -> BTreeSet<String> {
         let entries = access::entries().iter().filter(|entry| !PAGES.contains(&entry.path));
-        let lines = entries
-            .flat_map(|entry| entry.methods.iter().map(|(method, _)| format!("{method} {}", entry.path)));
+        let lines =
+            entries.flat_map(|entry| entry.methods.iter().map(|it| format!("{} {}", it.name, entry.path)));
         lines.collect()
     }
 
