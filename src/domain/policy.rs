@@ -12,6 +12,7 @@ use super::{currency, limits};
 /// What a gift does that finds the dedup lock of its user and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = DedupMode))]
 pub enum Dedup {
     /// It joins the lock's row in place and renews the lock.
     Combine,
@@ -32,9 +33,19 @@ impl Dedup {
     }
 }
 
-/// Who may read and watch a feed.
+impl std::str::FromStr for Dedup {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = [Dedup::Combine, Dedup::Drop, Dedup::Off].into_iter().find(|it| it.as_str() == word);
+        found.ok_or("must be \"combine\", \"drop\" or \"off\"")
+    }
+}
+
+/// Who may read and watch a feed: everybody, or who has a viewer token for it or a key with the right to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub enum Visibility {
     /// Everybody.
     #[default]
@@ -68,6 +79,7 @@ impl std::str::FromStr for Visibility {
 /// Whether watchers see how many watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = PresenceMode))]
 pub enum TellPresence {
     /// They are not.
     #[default]
@@ -84,97 +96,119 @@ impl TellPresence {
             TellPresence::Count => "count",
         }
     }
+}
 
-    /// What this word says.
-    pub fn of(word: &str) -> Option<TellPresence> {
-        [TellPresence::Off, TellPresence::Count].into_iter().find(|it| it.as_str() == word)
+impl std::str::FromStr for TellPresence {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = [TellPresence::Off, TellPresence::Count].into_iter().find(|it| it.as_str() == word);
+        found.ok_or("must be \"off\" or \"count\"")
     }
 }
 
-/// The whole policy in force for a feed. Field names are the API's.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Rows of the list, 1–100.
-    pub capacity: u64,
-    /// What a repeated gift does.
-    pub dedup: Dedup,
-    /// How long the dedup lock lasts, 0–86 400 000 ms; 0 takes no lock.
-    pub dedup_window_ms: u64,
-    /// How long a row lives after its last change; 0 for ever, else 1 000–604 800 000 ms.
-    pub row_ttl_ms: u64,
-    /// How much later gifts are shown, 0–604 800 000 ms.
-    pub delay_ms: u64,
-    /// How long changes are gathered for watchers, 0–1 000 ms.
-    pub flush_ms: u64,
-    /// How long an id is remembered, 60 000–604 800 000 ms.
-    pub idempotency_window_ms: u64,
-    /// How many of the newest changes a watcher can resume over, 0–100 000.
-    pub history: u64,
-    /// Who may read and watch.
-    pub visibility: Visibility,
-    /// Whether watchers see how many watch.
-    pub presence: TellPresence,
-    /// The periods that are counted; none costs nothing.
-    pub totals: Periods,
-    /// Where days, weeks and months begin.
-    pub time_zone: Zone,
-    /// Points for a minor unit of each currency, 0–1 000 000.
-    pub points: Points,
-    /// Which gifts wait for a host.
-    pub review: ReviewMode,
-    /// How long they wait, 1 000–3 600 000 ms.
-    pub review_timeout_ms: u64,
-    /// What happens then.
-    pub review_default: ReviewDefault,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Policy {
-            capacity: 10,
-            dedup: Dedup::Combine,
-            dedup_window_ms: 5_000,
-            row_ttl_ms: 0,
-            delay_ms: 0,
-            flush_ms: 50,
-            idempotency_window_ms: 86_400_000,
-            history: 1024,
-            visibility: Visibility::Public,
-            presence: TellPresence::Off,
-            totals: Periods::default(),
-            time_zone: Zone::default(),
-            points: Points::default(),
-            review: ReviewMode::Off,
-            review_timeout_ms: 60_000,
-            review_default: ReviewDefault::Mask,
+/// Makes of one row for each field: the policy, its default, what may be set of it for a feed, how that is read and laid over what was
+/// there, and the bounds for the API's document. A row is
+/// `name: type = default, in bounds, read by a function, as the type that the document shows;`, where a number within bounds needs no
+/// function and most types no other in the document.
+macro_rules! policy {
+    ($($(#[$meta:meta])* $name:ident: $kind:ty = $default:expr
+        $(, in $bounds:expr)? $(, read $read:path)? $(, as $shown:ty)?;)*) => {
+        /// How a feed behaves: the whole policy in force.
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[cfg_attr(test, derive(utoipa::ToSchema))]
+        pub struct Policy {
+            $($(#[$meta])* $(#[cfg_attr(test, schema(value_type = $shown))])? pub $name: $kind,)*
         }
-    }
+
+        impl Default for Policy {
+            fn default() -> Self {
+                Policy { $($name: $default,)* }
+            }
+        }
+
+        impl Policy {
+            /// Fields that are numbers, with the least and the largest.
+            pub const BOUNDS: &[(&str, (u64, u64))] = &[$($((stringify!($name), $bounds),)?)*];
+
+            /// This policy with what `patch` sets replaced.
+            pub fn with(&self, patch: &PolicyPatch) -> Policy {
+                Policy { $($name: patch.$name.as_ref().unwrap_or(&self.$name).clone(),)* }
+            }
+        }
+
+        /// Any of a policy's fields: those that are set for one feed. The rest follow the server's defaults.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(test, derive(utoipa::ToSchema))]
+        pub struct PolicyPatch {
+            $($(#[$meta])* $(#[cfg_attr(test, schema(value_type = Option<$shown>))])?
+            #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$kind>,)*
+        }
+
+        impl PolicyPatch {
+            /// Reads the body of a PUT or PATCH.
+            pub fn parse(raw: &RawValue) -> Result<PolicyPatch, Refused> {
+                let mut faults = Vec::new();
+                let Some(mut body) = Object::open(raw, &mut faults) else {
+                    return Err(Refused::Invalid(faults));
+                };
+                $(let $name = body
+                    .take(stringify!($name))
+                    .and_then(|field| policy!(@read field, faults, [$($read)?], [$($bounds)?]));)*
+                body.close(&mut faults);
+                if faults.is_empty() { Ok(PolicyPatch { $($name),* }) } else { Err(Refused::Invalid(faults)) }
+            }
+
+            /// This patch with what `newer` sets replaced.
+            pub fn merged(&self, newer: &PolicyPatch) -> PolicyPatch {
+                PolicyPatch { $($name: newer.$name.as_ref().or(self.$name.as_ref()).cloned(),)* }
+            }
+        }
+    };
+    (@read $field:ident, $faults:ident, [$read:path], $bounds:tt) => { $read(&$field, &mut $faults) };
+    (@read $field:ident, $faults:ident, [], [$bounds:expr]) => {
+        $field.integer($bounds.0, $bounds.1, &mut $faults)
+    };
+}
+
+policy! {
+    /// Rows of the list.
+    capacity: u64 = 10, in limits::CAPACITY;
+    /// What a repeated gift does.
+    dedup: Dedup = Dedup::Combine, read read_word;
+    /// How long the dedup lock lasts; 0 takes no lock.
+    dedup_window_ms: u64 = 5_000, in limits::DEDUP_WINDOW_MS;
+    /// How long a row lives after its last change; 0 for ever, else at least 1 000.
+    row_ttl_ms: u64 = 0, in (0, limits::ROW_TTL_MS.1), read read_ttl;
+    /// How much later gifts are shown.
+    delay_ms: u64 = 0, in limits::DELAY_MS;
+    /// How long changes are gathered for watchers.
+    flush_ms: u64 = 50, in limits::FLUSH_MS;
+    /// How long an id is remembered.
+    idempotency_window_ms: u64 = 86_400_000, in limits::IDEMPOTENCY_WINDOW_MS;
+    /// How many of the newest changes a watcher can resume over.
+    history: u64 = 1024, in limits::HISTORY;
+    /// Who may read and watch. A PUT that leaves it out does not change it.
+    visibility: Visibility = Visibility::Public, read read_word;
+    /// Whether watchers see how many watch.
+    presence: TellPresence = TellPresence::Off, read read_word;
+    /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
+    review: ReviewMode = ReviewMode::Off, read read_word;
+    /// How long they wait.
+    review_timeout_ms: u64 = 60_000, in limits::REVIEW_TIMEOUT_MS;
+    /// What happens then.
+    review_default: ReviewDefault = ReviewDefault::Mask, read read_word;
+    /// The periods that are counted; one that is switched off is discarded.
+    totals: Periods = Periods::default(), read read_periods, as Vec<Period>;
+    /// The IANA name of the time zone in which days begin.
+    #[cfg_attr(test, schema(example = "Europe/Berlin"))]
+    time_zone: Zone = Zone::default(), read read_word, as String;
+    /// Points for a minor unit of each currency, 0 to 1 000 000.
+    points: Points = Points::default(), read read_points, as std::collections::BTreeMap<String, u32>;
 }
 
 impl Policy {
-    /// This policy with what `patch` sets replaced.
-    pub fn with(&self, patch: &PolicyPatch) -> Policy {
-        Policy {
-            capacity: patch.capacity.unwrap_or(self.capacity),
-            dedup: patch.dedup.unwrap_or(self.dedup),
-            dedup_window_ms: patch.dedup_window_ms.unwrap_or(self.dedup_window_ms),
-            row_ttl_ms: patch.row_ttl_ms.unwrap_or(self.row_ttl_ms),
-            delay_ms: patch.delay_ms.unwrap_or(self.delay_ms),
-            flush_ms: patch.flush_ms.unwrap_or(self.flush_ms),
-            idempotency_window_ms: patch.idempotency_window_ms.unwrap_or(self.idempotency_window_ms),
-            history: patch.history.unwrap_or(self.history),
-            visibility: patch.visibility.unwrap_or(self.visibility),
-            presence: patch.presence.unwrap_or(self.presence),
-            totals: patch.totals.unwrap_or(self.totals),
-            time_zone: patch.time_zone.as_ref().unwrap_or(&self.time_zone).clone(),
-            points: patch.points.as_ref().unwrap_or(&self.points).clone(),
-            review: patch.review.unwrap_or(self.review),
-            review_timeout_ms: patch.review_timeout_ms.unwrap_or(self.review_timeout_ms),
-            review_default: patch.review_default.unwrap_or(self.review_default),
-        }
-    }
-
     /// What it says about counting.
     pub fn rules(&self) -> Rules {
         Rules { periods: self.totals, zone: self.time_zone.clone(), points: self.points.clone() }
@@ -187,128 +221,7 @@ impl Policy {
     }
 }
 
-/// The fields of a policy that somebody set for one feed; the rest follow the server's defaults.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct PolicyPatch {
-    /// See [`Policy::capacity`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<u64>,
-    /// See [`Policy::dedup`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dedup: Option<Dedup>,
-    /// See [`Policy::dedup_window_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dedup_window_ms: Option<u64>,
-    /// See [`Policy::row_ttl_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row_ttl_ms: Option<u64>,
-    /// See [`Policy::delay_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<u64>,
-    /// See [`Policy::flush_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flush_ms: Option<u64>,
-    /// See [`Policy::idempotency_window_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotency_window_ms: Option<u64>,
-    /// See [`Policy::history`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<u64>,
-    /// See [`Policy::visibility`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub visibility: Option<Visibility>,
-    /// See [`Policy::presence`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub presence: Option<TellPresence>,
-    /// See [`Policy::totals`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub totals: Option<Periods>,
-    /// See [`Policy::time_zone`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_zone: Option<Zone>,
-    /// See [`Policy::points`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub points: Option<Points>,
-    /// See [`Policy::review`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub review: Option<ReviewMode>,
-    /// See [`Policy::review_timeout_ms`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub review_timeout_ms: Option<u64>,
-    /// See [`Policy::review_default`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub review_default: Option<ReviewDefault>,
-}
-
 impl PolicyPatch {
-    /// Reads the body of a PUT or PATCH.
-    pub fn parse(raw: &RawValue) -> Result<PolicyPatch, Refused> {
-        let mut faults = Vec::new();
-        let Some(mut body) = Object::open(raw, &mut faults) else {
-            return Err(Refused::Invalid(faults));
-        };
-        let mut int = |name: &'static str, (least, most)| {
-            body.take(name).and_then(|f| f.integer(least, most, &mut faults))
-        };
-        let mut patch = PolicyPatch {
-            capacity: int("capacity", limits::CAPACITY),
-            dedup: None,
-            dedup_window_ms: int("dedup_window_ms", limits::DEDUP_WINDOW_MS),
-            row_ttl_ms: None,
-            delay_ms: int("delay_ms", limits::DELAY_MS),
-            flush_ms: int("flush_ms", limits::FLUSH_MS),
-            idempotency_window_ms: int("idempotency_window_ms", limits::IDEMPOTENCY_WINDOW_MS),
-            history: int("history", limits::HISTORY),
-            visibility: None,
-            presence: None,
-            totals: None,
-            time_zone: None,
-            points: None,
-            review: None,
-            review_timeout_ms: int("review_timeout_ms", limits::REVIEW_TIMEOUT_MS),
-            review_default: None,
-        };
-        patch.row_ttl_ms = body.take("row_ttl_ms").and_then(|f| read_ttl(&f, &mut faults));
-        patch.dedup = body.take("dedup").and_then(|f| read_dedup(&f, &mut faults));
-        patch.visibility = body.take("visibility").and_then(|f| {
-            let word = f.string(&mut faults)?;
-            word.parse::<Visibility>().map_err(|rule| f.wrong(&mut faults, rule)).ok()
-        });
-        patch.presence = body.take("presence").and_then(|f| read_presence(&f, &mut faults));
-        patch.totals = body.take("totals").and_then(|f| read_periods(&f, &mut faults));
-        patch.time_zone = body.take("time_zone").and_then(|f| {
-            let zone = f.string(&mut faults)?.parse();
-            zone.map_err(|rule| f.wrong(&mut faults, rule)).ok()
-        });
-        patch.points = body.take("points").and_then(|f| read_points(&f, &mut faults));
-        patch.review = body.take("review").and_then(|f| read_word(&f, &mut faults));
-        patch.review_default = body.take("review_default").and_then(|f| read_word(&f, &mut faults));
-        body.close(&mut faults);
-        if faults.is_empty() { Ok(patch) } else { Err(Refused::Invalid(faults)) }
-    }
-
-    /// This patch with what `newer` sets replaced.
-    pub fn merged(&self, newer: &PolicyPatch) -> PolicyPatch {
-        PolicyPatch {
-            capacity: newer.capacity.or(self.capacity),
-            dedup: newer.dedup.or(self.dedup),
-            dedup_window_ms: newer.dedup_window_ms.or(self.dedup_window_ms),
-            row_ttl_ms: newer.row_ttl_ms.or(self.row_ttl_ms),
-            delay_ms: newer.delay_ms.or(self.delay_ms),
-            flush_ms: newer.flush_ms.or(self.flush_ms),
-            idempotency_window_ms: newer.idempotency_window_ms.or(self.idempotency_window_ms),
-            history: newer.history.or(self.history),
-            visibility: newer.visibility.or(self.visibility),
-            presence: newer.presence.or(self.presence),
-            totals: newer.totals.or(self.totals),
-            time_zone: newer.time_zone.clone().or_else(|| self.time_zone.clone()),
-            points: newer.points.clone().or_else(|| self.points.clone()),
-            review: newer.review.or(self.review),
-            review_timeout_ms: newer.review_timeout_ms.or(self.review_timeout_ms),
-            review_default: newer.review_default.or(self.review_default),
-        }
-    }
-
     /// `newer` in the place of this patch. What it leaves out follows the defaults again, but for who may see
     /// the feed: a producer that does not know of that must not open a private feed.
     pub fn replaced(&self, newer: &PolicyPatch) -> PolicyPatch {
@@ -337,14 +250,6 @@ fn read_word<T: std::str::FromStr<Err = &'static str>>(
             None
         }
     }
-}
-
-fn read_presence(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<TellPresence> {
-    let presence = TellPresence::of(&field.string(faults)?);
-    if presence.is_none() {
-        field.wrong(faults, "must be \"off\" or \"count\"");
-    }
-    presence
 }
 
 /// Items of a list of periods, of which there are five: a client may repeat some.
@@ -381,17 +286,4 @@ fn read_points(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Points> {
         );
     }
     points.map(|points| Points(points.into()))
-}
-
-fn read_dedup(field: &Field<'_>, faults: &mut Vec<Fault>) -> Option<Dedup> {
-    let word = field.string(faults)?;
-    match word.as_str() {
-        "combine" => Some(Dedup::Combine),
-        "drop" => Some(Dedup::Drop),
-        "off" => Some(Dedup::Off),
-        _ => {
-            field.wrong(faults, "must be \"combine\", \"drop\" or \"off\"");
-            None
-        }
-    }
 }

@@ -20,6 +20,7 @@ pub const MASKED_NAME: &str = "•••";
 /// Which gifts wait for review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub enum ReviewMode {
     /// None.
     #[default]
@@ -55,6 +56,7 @@ impl FromStr for ReviewMode {
 /// What happens to a gift that nobody decided about in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub enum ReviewDefault {
     /// It is shown as it is.
     Show,

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::{
-    DedupMode, DeliveryMode, PeriodName, PresenceMode, ReviewDefault, ReviewMode, Visibility,
-};
+use super::answers::words::DeliveryMode;
+use crate::domain::tally::Period;
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -115,58 +114,6 @@ pub struct GiftBatch {
     gifts: Vec<Gift>,
 }
 
-/// Any of a policy's fields.
-#[derive(ToSchema)]
-pub struct PolicyPatch {
-    /// Rows of the list.
-    #[schema(required = false, minimum = 1, maximum = 100)]
-    capacity: u64,
-    #[schema(required = false)]
-    dedup: DedupMode,
-    /// How long the dedup lock lasts.
-    #[schema(required = false, minimum = 0, maximum = 86_400_000)]
-    dedup_window_ms: u64,
-    /// How long a row lives after its last change; 0 for ever, else at least 1 000.
-    #[schema(required = false, minimum = 0, maximum = 604_800_000)]
-    row_ttl_ms: u64,
-    /// How much later gifts are shown.
-    #[schema(required = false, minimum = 0, maximum = 604_800_000)]
-    delay_ms: u64,
-    /// How long changes are gathered for watchers.
-    #[schema(required = false, minimum = 0, maximum = 1_000)]
-    flush_ms: u64,
-    /// How long an id is remembered.
-    #[schema(required = false, minimum = 60_000, maximum = 604_800_000)]
-    idempotency_window_ms: u64,
-    /// How many of the newest changes a watcher can resume over.
-    #[schema(required = false, minimum = 0, maximum = 100_000)]
-    history: u64,
-    /// A PUT that leaves it out does not change it.
-    #[schema(required = false)]
-    visibility: Visibility,
-    /// Whether watchers see how many watch.
-    #[schema(required = false)]
-    presence: PresenceMode,
-    /// The periods that are counted; one that is switched off is discarded.
-    #[schema(required = false)]
-    totals: Vec<PeriodName>,
-    /// The IANA name of the time zone in which days begin.
-    #[schema(required = false, example = "Europe/Berlin")]
-    time_zone: String,
-    /// Points for a minor unit of each currency, 0 to 1 000 000.
-    #[schema(required = false)]
-    points: std::collections::BTreeMap<String, u32>,
-    /// Which gifts wait for a host: those with a message or a name that was not approved before, or all.
-    #[schema(required = false)]
-    review: ReviewMode,
-    /// How long they wait.
-    #[schema(required = false, minimum = 1_000, maximum = 3_600_000)]
-    review_timeout_ms: u64,
-    /// What happens then.
-    #[schema(required = false)]
-    review_default: ReviewDefault,
-}
-
 /// What a host decides about a gift that waits.
 #[derive(ToSchema)]
 pub struct ReviewDecision {
@@ -207,7 +154,7 @@ pub struct GoalSpec {
     #[schema(min_length = 1, max_length = 64, example = "New mic")]
     title: String,
     /// The period that it goes by, and with which it begins anew.
-    period: PeriodName,
+    period: Period,
     /// points, units, or a currency.
     #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
     by: String,

@@ -13,7 +13,7 @@ use crate::engine::PolicyChange;
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let policy = gate.run(gate.store.read_policy(&feed)).await?;
-    Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
+    Ok(answers::fresh(StatusCode::OK, &policy))
 }
 
 /// `PUT /v1/feeds/{feed}/policy`: what is left out goes back to the default.
@@ -44,5 +44,5 @@ async fn change(
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let patch = PolicyPatch::parse(json::syntax(&bytes)?)?;
     let policy = gate.run(gate.store.set_policy(&feed, &how(patch), Millis::now())).await?;
-    Ok(answers::fresh(StatusCode::OK, &answers::Policy::from(&policy)))
+    Ok(answers::fresh(StatusCode::OK, &policy))
 }

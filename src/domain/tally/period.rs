@@ -12,6 +12,7 @@ use crate::domain::Millis;
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = PeriodName, rename_all = "lowercase"))]
 pub enum Period {
     /// Since it was switched on.
     All,

@@ -12,7 +12,6 @@ mod drops;
 mod gifts;
 mod health;
 mod moderation;
-mod policy;
 mod presence;
 mod reports;
 mod review;
@@ -29,7 +28,6 @@ pub use gifts::{
 };
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
 pub use moderation::{ControlResult, RefundedGift, RemovedRows, RetractedGift};
-pub use policy::Policy;
 pub use presence::Presence;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,

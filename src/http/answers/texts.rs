@@ -7,7 +7,6 @@
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::words::PeriodName;
 use crate::http::bodies::{Combo, GiftKind, Money, User};
 
 /// A feed's list at one position.
@@ -96,7 +95,7 @@ pub struct FeedTotals {
 /// A ranking.
 #[derive(ToSchema)]
 pub struct Leaders {
-    period: PeriodName,
+    period: crate::domain::tally::Period,
     #[schema(value_type = String, format = DateTime)]
     since: String,
     by: String,
@@ -122,7 +121,7 @@ pub struct Goal {
     #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$", example = "mic")]
     goal: String,
     title: String,
-    period: PeriodName,
+    period: crate::domain::tally::Period,
     #[schema(pattern = "^[A-Za-z]{3,12}$", example = "EUR")]
     by: String,
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]

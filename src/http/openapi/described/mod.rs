@@ -13,6 +13,7 @@ use utoipa::{Modify, OpenApi};
 
 use self::refusals::refusal;
 use crate::auth::Right;
+use crate::domain::Policy;
 use crate::http::access::{self, Access, Entry, MethodRow};
 use crate::http::problem::{KINDS, Kind};
 
@@ -239,6 +240,12 @@ fn document() -> Value {
     }
     join_parts(&mut api["components"]["schemas"]);
     let schemas = &mut api["components"]["schemas"];
+    for shape in ["Policy", "PolicyPatch"] {
+        for (field, (least, most)) in Policy::BOUNDS {
+            let field = &mut schemas[shape]["properties"][field];
+            (field["minimum"], field["maximum"]) = (json!(least), json!(most));
+        }
+    }
     schemas["PolicyPatch"]["properties"]["row_ttl_ms"]["not"] = json!({ "minimum": 1, "maximum": 999 });
     name_enum_values(schemas);
     name_by_query(&mut api);

@@ -2,8 +2,9 @@
 
 use super::params::{FeedName, IdempotencyKey, RowName};
 use super::refusals::{BodyRefusals, Refusals};
-use crate::http::answers::{GiftBatchResult, GiftResult, Policy, RetractedRow};
-use crate::http::bodies::{Gift, GiftBatch, PolicyPatch};
+use crate::domain::{Policy, PolicyPatch};
+use crate::http::answers::{GiftBatchResult, GiftResult, RetractedRow};
+use crate::http::bodies::{Gift, GiftBatch};
 use crate::http::problem::Problem;
 
 /// Send a gift
