@@ -14,6 +14,7 @@ use super::{DropId, Fingerprint, GiftId, Millis, Person, Position, RowId, Trace}
 
 /// When a claim is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = PaymentTime, rename_all = "snake_case"))]
 pub enum Pay {
     /// It is paid for: sold at once.
     Now,

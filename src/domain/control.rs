@@ -18,6 +18,7 @@ pub struct Controls {
 
 /// What a host says to overlays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = OverlayAction, rename_all = "snake_case"))]
 pub enum Action {
     /// Alerts wait from now on.
     Pause,

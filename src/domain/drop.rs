@@ -102,6 +102,7 @@ impl DropSpec {
 
 /// What a drop does with claims now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = DropState, rename_all = "snake_case"))]
 pub enum Phase {
     /// It has not opened yet.
     Pending,

@@ -56,6 +56,7 @@ impl HookKey {
 /// What becomes of a delivery that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = DeliveryMode))]
 pub enum Delivery {
     /// It is tried again until it is acknowledged or dead.
     AtLeastOnce,
@@ -115,6 +116,7 @@ impl fmt::Debug for HookSpec {
 /// Whether a webhook sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = WebhookState))]
 pub enum HookState {
     /// It sends.
     Active,

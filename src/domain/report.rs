@@ -226,6 +226,7 @@ impl FromStr for Reader {
 
 /// Where a group begins that is made by its first claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = GroupStart, rename_all = "snake_case"))]
 pub enum Start {
     /// With the oldest entry that is kept.
     #[default]

@@ -98,9 +98,10 @@ impl FromStr for ReviewDefault {
     }
 }
 
-/// What was decided about a gift.
+/// What a host decides about a gift: show it; show it without message and picture, under the name •••; do not show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(utoipa::ToSchema), schema(as = ReviewAction))]
 pub enum Decision {
     /// It is shown as it is.
     Approve,

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
-use super::answers::words::DeliveryMode;
+use crate::domain::control::Action;
 use crate::domain::tally::Period;
+use crate::domain::{Decision, Delivery, Pay, Start};
 
 /// A gift event. Not both of deliver_at and delay_ms.
 #[derive(ToSchema)]
@@ -117,16 +118,7 @@ pub struct GiftBatch {
 /// What a host decides about a gift that waits.
 #[derive(ToSchema)]
 pub struct ReviewDecision {
-    action: ReviewAction,
-}
-
-/// Show it; show it without message and picture, under the name •••; do not show it.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub enum ReviewAction {
-    Approve,
-    Mask,
-    Deny,
+    action: Decision,
 }
 
 /// How a user is blocked.
@@ -198,16 +190,6 @@ pub struct DropSpec {
     closes_at: String,
 }
 
-/// When a claim is paid for.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum PaymentTime {
-    /// Sold and shown at once.
-    Now,
-    /// Held until it is confirmed, cancelled, or expires.
-    Later,
-}
-
 /// A claim of units of a drop.
 #[derive(ToSchema)]
 pub struct DropClaim {
@@ -219,20 +201,10 @@ pub struct DropClaim {
     /// Units; the claim is filled whole or refused. At most the drop's per_user.
     #[schema(required = false, minimum = 1, maximum = 1_000_000_000, default = 1)]
     count: u64,
-    pay: PaymentTime,
+    pay: Pay,
     /// Plain text, shown with the sale.
     #[schema(required = false, max_length = 200)]
     message: String,
-}
-
-/// Where a group begins that its first claim makes.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum GroupStart {
-    /// With the oldest entry that is kept.
-    Start,
-    /// With what comes next.
-    Now,
 }
 
 /// Why a gift is taken back.
@@ -268,7 +240,7 @@ pub struct GiftRefund {
 /// Where a group is moved to: one of these.
 #[derive(ToSchema)]
 pub struct GroupSeek {
-    to: Option<GroupStart>,
+    to: Option<Start>,
     /// The entry with this cursor.
     #[schema(pattern = "^[0-9]{1,16}$", example = "1795177783042017")]
     cursor: Option<String>,
@@ -293,7 +265,7 @@ pub struct GroupClaim {
     #[schema(required = false, minimum = 1_000, maximum = 600_000, default = 30_000)]
     lease_ms: u64,
     #[schema(required = false)]
-    from: GroupStart,
+    from: Start,
 }
 
 /// Entries that a group was handed.
@@ -326,7 +298,7 @@ pub struct WebhookSpec {
     #[schema(required = false, minimum = 0, maximum = 604_800_000, default = 0)]
     max_age_ms: u64,
     #[schema(required = false)]
-    delivery: DeliveryMode,
+    delivery: Delivery,
     /// Types of entries that are sent, gift.* and the like among them; all when absent. ledger.lost is always sent.
     #[schema(min_items = 1, max_items = 20, example = json!(["gift.*", "drop.sold"]))]
     types: Option<Vec<String>>,
@@ -350,26 +322,10 @@ pub struct ReplayRequest {
     to: String,
 }
 
-/// What a host asks of overlays.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum OverlayAction {
-    /// Alerts wait until resume.
-    Pause,
-    Resume,
-    /// The alert that is shown goes.
-    Skip,
-    /// No sound until unmute.
-    Mute,
-    Unmute,
-    /// A row is shown as an alert again, once.
-    Replay,
-}
-
 /// What overlays are to do.
 #[derive(ToSchema)]
 pub struct OverlayControl {
-    action: OverlayAction,
+    action: Action,
     /// The row of a replay, which needs one, or of a skip.
     #[schema(required = false, pattern = "^[A-Za-z0-9_-]{1,128}$")]
     row: String,

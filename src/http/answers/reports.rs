@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 #[cfg(test)]
 use super::texts::LedgerEntry;
-use super::words::DeliveryMode;
 use crate::domain::{self, HookId};
 use crate::domain::{FeedId, GroupId, GroupView, Hook, HookKey, HookScope, HookSpec, Millis};
 
@@ -72,16 +71,6 @@ pub struct GroupList {
     pub groups: Vec<Group>,
 }
 
-/// Whether a webhook sends.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum WebhookState {
-    Active,
-    /// It sends nothing until it is set again.
-    Disabled,
-}
-
 /// What is shown in the place of a header's value.
 const HIDDEN: &str = "***";
 
@@ -97,7 +86,7 @@ pub struct Webhook {
     batch_max: u64,
     batch_ms: u64,
     max_age_ms: u64,
-    delivery: DeliveryMode,
+    delivery: domain::Delivery,
     /// Types of entries that it is sent; absent when that is all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schema(required = false))]
@@ -106,7 +95,7 @@ pub struct Webhook {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, schema(required = false, value_type = BTreeMap<String, String>, example = json!({"Authorization": "***"})))]
     headers: BTreeMap<String, &'static str>,
-    state: WebhookState,
+    state: domain::HookState,
     /// What went wrong last, until a delivery works; else null.
     #[cfg_attr(test, schema(required))]
     last_error: Option<String>,
@@ -135,16 +124,10 @@ impl Webhook {
             batch_max: *batch_max,
             batch_ms: *batch_ms,
             max_age_ms: *max_age_ms,
-            delivery: match delivery {
-                domain::Delivery::AtLeastOnce => DeliveryMode::AtLeastOnce,
-                domain::Delivery::BestEffort => DeliveryMode::BestEffort,
-            },
+            delivery: *delivery,
             types: types.clone(),
             headers: headers.keys().map(|name| (name.clone(), HIDDEN)).collect(),
-            state: match hook.state {
-                domain::HookState::Active => WebhookState::Active,
-                domain::HookState::Disabled => WebhookState::Disabled,
-            },
+            state: hook.state,
             last_error: error.map(|error| error.text.clone()),
             last_error_at: error.map(|error| Millis(error.at)),
             failing_since: hook.failing_since.map(Millis),

@@ -191,23 +191,12 @@ pub struct RowDrop {
     left: u64,
 }
 
-/// What a drop does with claims now.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum DropState {
-    Pending,
-    Open,
-    /// Nothing is free, even if units are held.
-    SoldOut,
-    Closed,
-}
-
 /// A drop. Always free + held + sold = total.
 #[derive(ToSchema)]
 pub struct Drop {
     #[schema(pattern = "^[A-Za-z0-9_.-]{1,64}$", example = "rocket")]
     drop: String,
-    state: DropState,
+    state: crate::domain::Phase,
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     total: u64,
     /// Units that can be claimed.

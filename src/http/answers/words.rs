@@ -2,15 +2,6 @@
 
 use serde::Serialize;
 
-/// What becomes of deliveries that fail for too long.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryMode {
-    AtLeastOnce,
-    BestEffort,
-}
-
 /// The one word of an answer that has one.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::access::{Access, Asked, Entry, find};
+use super::inbound::counted;
 use super::problem::ApiError;
 use crate::auth::{Key, Keys, Revoked, Right, Verifier};
 use crate::domain::{FeedId, Millis};
@@ -33,7 +34,7 @@ pub mod rates;
 mod again;
 mod cors;
 
-use address::{Proxies, counted};
+use address::Proxies;
 pub use caller::{Caller, Identity};
 pub use head::Head;
 use hosts::Hosts;

@@ -43,7 +43,7 @@ struct Taken {
 }
 
 impl Places {
-    /// A place for a watcher from `address`, which [`super::address::counted`] gave.
+    /// A place for a watcher from `address`, which [`crate::http::inbound::counted`] gave.
     pub fn take(
         self: &Arc<Self>,
         address: Option<IpAddr>,

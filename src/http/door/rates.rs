@@ -44,7 +44,7 @@ pub enum Who {
     Key(KeyHash),
     /// The viewer that a token names.
     Viewer(KeyHash),
-    /// An address, as [`super::address::counted`] gives it.
+    /// An address, as [`crate::http::inbound::counted`] gives it.
     Address(Option<IpAddr>),
 }
 

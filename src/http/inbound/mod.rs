@@ -16,7 +16,7 @@ mod phase;
 mod register;
 pub mod stream;
 
-pub use counts::Counts;
+pub use counts::{Counts, counted};
 pub use phase::Times;
 pub use register::{
     Bounds, Inbound, Peer, Settings, TellPermit, UnderWay, UnsentPermit, WatcherSeat, refusal,

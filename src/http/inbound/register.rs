@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use actix_web::http::header::HeaderValue;
 use slab::Slab;
 
-use super::counts::Counts;
+use super::counts::{Counts, counted};
 use super::phase::{Phase, State, Times, overdue};
-use crate::http::door::address::counted;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
 use crate::supervise::{Beat, faults};

@@ -51,12 +51,14 @@ const MAY: &[(&str, &[&str])] = &[
 /// Layers that know the store by its methods only.
 const METHODS_ONLY: &[&str] = &["live", "http", "work"];
 
-/// Folders of `engine`, and the folders each may name, besides itself.
-const FOLDERS: &[(&str, &[&str])] = &[
-    ("protocol", &[]),
-    ("redis", &["protocol"]),
-    ("embedded", &["protocol"]),
-    ("store", &["protocol", "redis", "embedded"]),
+/// Folders of a layer, and which of these each may name, besides itself.
+const FOLDERS: &[(&str, &str, &[&str])] = &[
+    ("engine", "protocol", &[]),
+    ("engine", "redis", &["protocol"]),
+    ("engine", "embedded", &["protocol"]),
+    ("engine", "store", &["protocol", "redis", "embedded"]),
+    ("http", "inbound", &[]),
+    ("http", "door", &["inbound"]),
 ];
 
 const MOST_LINES: usize = 600;
@@ -189,16 +191,19 @@ fn faults_of(module: &[String], text: &str) -> Vec<String> {
         match path.first().map(String::as_str) {
             Some("engine")
                 if METHODS_ONLY.contains(&layer)
-                    && FOLDERS.iter().any(|(folder, _)| *folder == part(&path)) =>
+                    && FOLDERS
+                        .iter()
+                        .any(|(layer, folder, _)| *layer == "engine" && *folder == part(&path)) =>
             {
                 faults.push(format!("{layer} names {shown}; it may know the store by its methods only"));
             }
             Some(to) if to == layer => {
                 let (here, there) = (part(module), part(&path));
-                let may =
-                    |folder: &str| FOLDERS.iter().find(|(name, _)| *name == folder).map(|(_, may)| *may);
-                if layer == "engine"
-                    && here != there
+                let may = |folder: &str| {
+                    let row = FOLDERS.iter().find(|(of, name, _)| *of == layer && *name == folder);
+                    row.map(|(.., may)| *may)
+                };
+                if here != there
                     && may(&there).is_some()
                     && may(&here).is_some_and(|may| !may.contains(&&*there))
                 {
