@@ -16,17 +16,17 @@ use bytes::Bytes;
 use rustls::ServerConfig;
 use tipcast::http::inbound::{self, Bounds, Inbound, Peer, TellPermit, Times, UnsentPermit};
 use tipcast::http::tls::Tls;
-use tipcast::http::watch::incoming::{Incoming, Reader, Rules, Violation};
+use tipcast::http::watch::incoming::{FrameReader, FrameRules, Incoming, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
 use tipcast::http::watch::sockets::{
     Carried, Entrance, Judgement, Output, SocketHandler, SocketThreads, SocketWorker, Visitor,
 };
-use tipcast::live::moment::Moment;
+use tipcast::live::moment::MonoTime;
 use tipcast::live::wake::{Wake, WakeQueue};
 use tipcast::metrics::labels::Turned;
 
 /// As much as Autobahn sends.
-const RULES: Rules = Rules { most: 16 << 20, binary: true, deflate: false };
+const RULES: FrameRules = FrameRules { most: 16 << 20, binary: true, deflate: false };
 
 /// Frames that wait for a client that does not read; then it is cut.
 const WAITING_MOST: usize = 1024;
@@ -61,7 +61,7 @@ fn serve(address: &str) -> std::io::Result<()> {
         handshakes,
         handshakes_per_address,
     };
-    let settings = inbound::Settings { times, hsts: None, send_buffer: 0 };
+    let settings = inbound::InboundSettings { times, hsts: None, send_buffer: 0 };
     let inbound = Inbound::new(settings, bounds, Arc::default());
     let worker = move || EchoWorker { wakes: Rc::default(), inbound: inbound.clone() };
     let _sockets = SocketThreads::start(2, listener, &Arc::default(), worker)?;
@@ -123,30 +123,30 @@ impl SocketWorker<()> for EchoWorker {
 
     fn serve(&self, (): ()) -> Echo {
         let wakes = self.wakes.clone();
-        Echo { reader: Reader::new(RULES), out: VecDeque::new(), wakes, closing: None, over: false }
+        Echo { reader: FrameReader::new(RULES), out: VecDeque::new(), wakes, closing: None, over: false }
     }
 }
 
 struct Echo {
-    reader: Reader,
+    reader: FrameReader,
     out: VecDeque<Bytes>,
     wakes: Rc<WakeQueue>,
     /// A close frame was sent at this time: the client's is waited for.
-    closing: Option<Moment>,
+    closing: Option<MonoTime>,
     over: bool,
 }
 
 impl Echo {
     fn close(&mut self, frame: Bytes) {
         if self.closing.is_none() {
-            self.closing = Some(Moment::now());
+            self.closing = Some(MonoTime::now());
             self.out.push_back(frame);
         }
     }
 }
 
 impl SocketHandler for Echo {
-    fn receive(&mut self, mut bytes: &[u8], _: Moment) {
+    fn receive(&mut self, mut bytes: &[u8], _: MonoTime) {
         while !self.over
             && let Some(incoming) = self.reader.read(&mut bytes)
         {
@@ -175,7 +175,7 @@ impl SocketHandler for Echo {
         self.out.clear();
     }
 
-    fn next_output(&mut self, now: Moment, wake: &Wake) -> Poll<Option<Output>> {
+    fn next_output(&mut self, now: MonoTime, wake: &Wake) -> Poll<Option<Output>> {
         if let Some(frame) = self.out.pop_front() {
             return Poll::Ready(Some(Output::Bytes(frame)));
         }

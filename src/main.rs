@@ -28,11 +28,11 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    settings: Settings,
+    settings: ServerArgs,
 }
 
 #[derive(Args, Clone, Default, PartialEq)]
-struct Settings {
+struct ServerArgs {
     /// A configuration file; `tipcast default-config` prints one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -50,10 +50,10 @@ struct Settings {
     insecure: bool,
 }
 
-impl Settings {
+impl ServerArgs {
     /// These, with what `others` say laid over them.
-    fn under(self, others: Settings) -> Settings {
-        Settings {
+    fn under(self, others: ServerArgs) -> ServerArgs {
+        ServerArgs {
             config: others.config.or(self.config),
             listen: others.listen.or(self.listen),
             redis: others.redis.or(self.redis),
@@ -62,8 +62,8 @@ impl Settings {
         }
     }
 
-    fn reading(self, file: Option<PathBuf>) -> Settings {
-        Settings { config: file.or(self.config), ..self }
+    fn reading(self, file: Option<PathBuf>) -> ServerArgs {
+        ServerArgs { config: file.or(self.config), ..self }
     }
 }
 
@@ -75,7 +75,7 @@ enum Command {
         #[arg(value_name = "FILE", conflicts_with = "config")]
         file: Option<PathBuf>,
         #[command(flatten)]
-        settings: Settings,
+        settings: ServerArgs,
     },
     /// Print the commented default configuration.
     DefaultConfig,
@@ -95,7 +95,7 @@ enum Command {
         #[command(subcommand)]
         job: StoreCommand,
         #[command(flatten)]
-        place: Place,
+        place: FolderArgs,
     },
     /// Viewer tokens.
     #[command(subcommand)]
@@ -112,7 +112,7 @@ enum Command {
 
 /// Which folder.
 #[derive(Args)]
-struct Place {
+struct FolderArgs {
     /// A configuration file that names the folder.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -175,14 +175,14 @@ enum TokenCommand {
         #[command(flatten)]
         options: NewToken,
         #[command(flatten)]
-        settings: Settings,
+        settings: ServerArgs,
     },
     /// Say what a server with this configuration thinks of a token.
     Check {
         #[command(flatten)]
         options: CheckToken,
         #[command(flatten)]
-        settings: Settings,
+        settings: ServerArgs,
     },
 }
 
@@ -196,7 +196,7 @@ fn main() -> ExitCode {
     if !matches!(
         command,
         None | Some(Command::CheckConfig { .. } | Command::Store { .. } | Command::Token(_))
-    ) && settings != Settings::default()
+    ) && settings != ServerArgs::default()
     {
         let error = "--config, --listen, --redis, --data-dir and --insecure in front of a command are for the \
                       server and check-config, and for store and token";
@@ -221,7 +221,7 @@ fn main() -> ExitCode {
                 Err(error) => refuse(USAGE, &error),
             }
         }
-        Some(Command::Store { job, place: Place { config, data_dir } }) => {
+        Some(Command::Store { job, place: FolderArgs { config, data_dir } }) => {
             let job = match job {
                 StoreCommand::Check => StoreJob::Check,
                 StoreCommand::Backup { file } => StoreJob::Backup(file),
@@ -229,7 +229,7 @@ fn main() -> ExitCode {
                 StoreCommand::Recover => StoreJob::Recover,
                 StoreCommand::Move { to, prefix, resume } => StoreJob::Move { to, prefix, resume },
             };
-            match load(settings.under(Settings { config, data_dir, ..Settings::default() }))
+            match load(settings.under(ServerArgs { config, data_dir, ..ServerArgs::default() }))
                 .map(|config| app::run_store_job(&config, &job))
             {
                 Ok(Ok(told)) => print(format!("{told}\n")),
@@ -301,7 +301,7 @@ fn main() -> ExitCode {
 fn healthy(options: HealthcheckOptions) -> std::io::Result<Result<(), String>> {
     let described = match &options.url {
         Some(_) => String::new(),
-        None => match load(Settings { config: options.config.clone(), ..Settings::default() }) {
+        None => match load(ServerArgs { config: options.config.clone(), ..ServerArgs::default() }) {
             Ok(config) => health_url(&config),
             Err(error) => return Ok(Err(error.to_string())),
         },
@@ -326,8 +326,8 @@ fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work))
 }
 
-fn load(settings: Settings) -> Result<Config, ConfigError> {
-    let Settings { config, listen, redis, data_dir, insecure } = settings;
+fn load(settings: ServerArgs) -> Result<Config, ConfigError> {
+    let ServerArgs { config, listen, redis, data_dir, insecure } = settings;
     // A variable that is not Unicode cannot be one of ours with a usable value, unless its name says so.
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
@@ -336,7 +336,7 @@ fn load(settings: Settings) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-fn serve(settings: Settings) -> ExitCode {
+fn serve(settings: ServerArgs) -> ExitCode {
     if settings.config.as_deref().is_some_and(|file| file == config::STDIN) {
         let error = "a server reads its configuration again when it is told to (SIGHUP): give it a file, not \
                      standard input";
@@ -362,7 +362,7 @@ fn serve(settings: Settings) -> ExitCode {
     code
 }
 
-async fn listen_and_run(config: Config, settings: Settings) -> Result<(), StartError> {
+async fn listen_and_run(config: Config, settings: ServerArgs) -> Result<(), StartError> {
     let address = config.listen_address().map_err(|e| StartError::Listen(e.0))?;
     let listener = app::bind(address)?;
     let shutdown = app::asked_to_stop().map_err(StartError::Server)?;

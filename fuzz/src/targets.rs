@@ -15,8 +15,8 @@ use tipcast::domain::{
     PolicyPatch, Position, Pull, Refused, ReplayWish, RowId, json,
 };
 use tipcast::http::fuzzed;
-use tipcast::http::watch::command::{self, Command};
-use tipcast::http::watch::incoming::{Incoming, Reader, Rules};
+use tipcast::http::watch::command::{self, ClientCommand};
+use tipcast::http::watch::incoming::{FrameRules, Incoming, FrameReader};
 use tipcast::sources::amount::Decimal;
 use tipcast::sources::body::Form;
 use tipcast::sources::verify::{Encoding, Scheme};
@@ -96,11 +96,11 @@ pub fn bodies(data: &[u8]) {
 pub fn command(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match command::parse(text) {
-        Ok(Command::Subscribe { feed, .. } | Command::Unsubscribe { feed }) => {
+        Ok(ClientCommand::Subscribe { feed, .. } | ClientCommand::Unsubscribe { feed }) => {
             assert!((1..=64).contains(&feed.to_string().len()));
             assert!(json::syntax(text.as_bytes()).is_ok());
         }
-        Ok(told @ Command::Auth { .. }) => {
+        Ok(told @ ClientCommand::Auth { .. }) => {
             assert_eq!(format!("{told:?}"), "Auth { credential: Credential(…) }");
         }
         Err(bad) => assert!(!bad.message.is_empty() && bad.message.len() < 1_000),
@@ -171,14 +171,14 @@ pub fn handshake(data: &[u8]) {
 pub fn incoming(data: &[u8]) {
     let Some((&[rules, piece], stream)) = data.split_first_chunk() else { return };
     // Small, so that short inputs reach the limit.
-    let rules = Rules { most: 300, binary: rules & 1 != 0, deflate: rules & 2 != 0 };
+    let rules = FrameRules { most: 300, binary: rules & 1 != 0, deflate: rules & 2 != 0 };
     let whole = read_frames(rules, stream, stream.len().max(1));
     let pieces = read_frames(rules, stream, usize::from(piece).max(1));
     assert_eq!(whole, pieces, "the pieces change what is understood");
 }
 
-fn read_frames(rules: Rules, stream: &[u8], piece: usize) -> Vec<String> {
-    let mut reader = Reader::new(rules);
+fn read_frames(rules: FrameRules, stream: &[u8], piece: usize) -> Vec<String> {
+    let mut reader = FrameReader::new(rules);
     let (mut said, mut refused) = (Vec::new(), false);
     for mut part in stream.chunks(piece) {
         while let Some(incoming) = reader.read(&mut part) {

@@ -8,7 +8,7 @@ use crate::auth::keys::KeySpec;
 use crate::auth::keyset::{Fetched, KeySet};
 use crate::auth::{Key, Keys, Rights, TokenRules, Verifier};
 use crate::config::{Auth, Config, ConfigError, Secret, Tokens};
-use crate::http::Rules;
+use crate::http::AccessRules;
 use crate::http::door::address::Proxies;
 use crate::http::door::hosts::Hosts;
 use crate::http::door::origins::Origins;
@@ -21,7 +21,7 @@ const VIEWER_BURST: u32 = 4;
 
 /// `[auth]`, the part of `[http]` that says who may come in, and `[limits]`. Reads the key files of tokens; what
 /// is fetched is added by [`fetching`].
-pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
+pub(super) fn rules(config: &Config) -> Result<AccessRules, ConfigError> {
     let Config { auth, http, limits, .. } = config;
     let wrong = |place: &str| {
         let place = place.to_owned();
@@ -31,7 +31,7 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
     let hosts = Hosts::parse(http.hosts.iter().map(String::as_str));
     let proxies = Proxies::parse(http.trusted_proxies.iter().map(String::as_str), &http.forwarded_header);
     let viewer = limits.viewer_requests_per_second;
-    Ok(Rules {
+    Ok(AccessRules {
         keys: keys(auth)?,
         tokens: verifier(&auth.tokens)?,
         origins: origins.map_err(wrong("[http] allowed_origins: "))?,
@@ -48,7 +48,7 @@ pub(super) fn rules(config: &Config) -> Result<Rules, ConfigError> {
             per_second,
             burst: per_second.saturating_mul(NonZeroU32::MIN.saturating_add(VIEWER_BURST - 1)),
         }),
-        ..Rules::default()
+        ..AccessRules::default()
     })
 }
 
@@ -122,11 +122,11 @@ pub(super) fn verifier(tokens: &Tokens) -> Result<Verifier, ConfigError> {
 /// Rules that also take tokens whose keys are fetched; what `running` fetches goes on where the address is the
 /// same. Needs a tokio runtime.
 pub(super) fn fetching(
-    mut rules: Rules,
+    mut rules: AccessRules,
     tokens: &Tokens,
     running: &mut Option<Arc<Fetched>>,
     parts: &Arc<Parts>,
-) -> Result<Rules, ConfigError> {
+) -> Result<AccessRules, ConfigError> {
     let url = &tokens.jwks_url;
     if running.as_ref().is_some_and(|fetched| fetched.url() != url) {
         *running = None;

@@ -14,7 +14,7 @@ use actix_web::web;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::auth::audit::{Audit, Target};
+use crate::auth::audit::{Audit, AuditSink};
 use crate::auth::keyset::Fetched;
 use crate::config::{self, Config, ConfigError, Reloaded};
 use crate::domain::Policy;
@@ -197,7 +197,7 @@ async fn serve_until(
         .and_then(|rules| door::fetching(rules, &config.auth.tokens, &mut fetched, &parts));
     gate.change_rules(rules.map_err(StartError::Config)?);
     let audit = |why: std::io::Error| StartError::Config(ConfigError(format!("[log] audit: {why}")));
-    gate.audit.open(&Target::parse(&config.log.audit)).map_err(audit)?;
+    gate.audit.open(&AuditSink::parse(&config.log.audit)).map_err(audit)?;
     let summarizing = tokio::spawn(gate.audit.clone().keep_summarizing());
     let following = revocations::follow(&gate, &parts).await;
     live.limit(watch_limits(&config));
@@ -318,10 +318,10 @@ fn watch_limits(config: &Config) -> WatchLimits {
     }
 }
 
-fn inbound_settings(config: &Config) -> inbound::Settings {
+fn inbound_settings(config: &Config) -> inbound::InboundSettings {
     let http = &config.http;
     let hsts = format!("max-age={}", http.hsts_max_age_s);
-    inbound::Settings {
+    inbound::InboundSettings {
         times: inbound::Times {
             head: Duration::from_millis(http.head_timeout_ms),
             body: Duration::from_millis(http.body_timeout_ms),
@@ -369,7 +369,7 @@ fn reload(
     };
     gate.change_rules(rules);
     // Also when it is the same: a file that was moved away is let go.
-    if let Err(why) = gate.audit.open(&Target::parse(&config.log.audit)) {
+    if let Err(why) = gate.audit.open(&AuditSink::parse(&config.log.audit)) {
         tracing::error!("[log] audit stays as it was: {why}");
     }
     if let Err(why) = logs::set_level(&config.log) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::web;
 
 use super::tls::Certificate;
-use super::workers::{Settings, Workers};
+use super::workers::{ConnectionSettings, Workers};
 use crate::config::Config;
 use crate::http::Gate;
 use crate::http::inbound::Inbound;
@@ -40,7 +40,7 @@ pub(super) fn serve(
         None => None,
     };
     let http = &config.http;
-    let settings = Settings {
+    let settings = ConnectionSettings {
         keeps_alive: http.keep_alive_ms > 0,
         head_time: Duration::from_millis(http.head_timeout_ms),
         address: listener.local_addr()?,

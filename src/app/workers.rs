@@ -38,7 +38,7 @@ const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// How connections are treated, whatever carries them.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct ConnectionSettings {
     /// Connections stay open after an answer. For how long is for `http::inbound` to judge: another timer, set anew
     /// after every answer, would be paid for by every request.
     pub keeps_alive: bool,
@@ -61,7 +61,7 @@ impl Workers {
     pub fn start(
         connections: Vec<Receiver<PassedOn>>,
         gate: &web::Data<Gate>,
-        settings: &Settings,
+        settings: &ConnectionSettings,
     ) -> io::Result<Workers> {
         let mut workers = Workers {
             running: TaskTracker::new(),
@@ -70,7 +70,7 @@ impl Workers {
             threads: Vec::new(),
         };
         for (number, mut connections) in connections.into_iter().enumerate() {
-            let worker = Worker {
+            let worker = HttpWorker {
                 gate: gate.clone(),
                 settings: settings.clone(),
                 stop: workers.stop.clone(),
@@ -105,14 +105,14 @@ impl Drop for Workers {
 }
 
 /// What one thread has.
-struct Worker {
+struct HttpWorker {
     gate: web::Data<Gate>,
-    settings: Settings,
+    settings: ConnectionSettings,
     stop: CancellationToken,
     end: CancellationToken,
 }
 
-impl Worker {
+impl HttpWorker {
     /// Serves until it is stopped. A panic outside a request costs this thread's connections, and it begins anew.
     fn run(&self, connections: &mut Receiver<PassedOn>) {
         let parts = self.gate.live.parts().clone();
@@ -191,7 +191,7 @@ fn bytes_of(connection: PassedOn) -> io::Result<Io> {
     Ok(Stream::new(io, peer, received, waited))
 }
 
-impl Settings {
+impl ConnectionSettings {
     /// What answers the requests of a connection, until `stop`.
     fn http(
         &self,

@@ -50,7 +50,7 @@ pub enum Outcome {
 
 /// One line.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line<'a> {
+pub struct AuditLine<'a> {
     /// When it ended.
     #[serde(serialize_with = "as_text")]
     pub time: Millis,
@@ -82,7 +82,7 @@ fn as_word<S: serde::Serializer>(right: &Option<Right>, to: S) -> Result<S::Ok, 
 
 /// Where lines go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Target {
+pub enum AuditSink {
     /// Nowhere.
     #[default]
     Nowhere,
@@ -92,21 +92,21 @@ pub enum Target {
     File(PathBuf),
 }
 
-impl Target {
+impl AuditSink {
     /// As `[log] audit` spells it.
-    pub fn parse(text: &str) -> Target {
+    pub fn parse(text: &str) -> AuditSink {
         match text {
-            "" => Target::Nowhere,
-            "stderr" => Target::Stderr,
-            path => Target::File(path.into()),
+            "" => AuditSink::Nowhere,
+            "stderr" => AuditSink::Stderr,
+            path => AuditSink::File(path.into()),
         }
     }
 
     fn open(&self) -> io::Result<Option<LineTarget>> {
         match self {
-            Target::Nowhere => Ok(None),
-            Target::Stderr => Ok(Some(console::stderr())),
-            Target::File(path) => {
+            AuditSink::Nowhere => Ok(None),
+            AuditSink::Stderr => Ok(Some(console::stderr())),
+            AuditSink::File(path) => {
                 let mut options = OpenOptions::new();
                 options.create(true).append(true);
                 // Who did what is nobody else's business.
@@ -146,7 +146,7 @@ impl Audit {
 
     /// Lines go there from now on; a file is opened anew, so that one that was moved away is let go. On an error they
     /// go where they went before.
-    pub fn open(&self, target: &Target) -> io::Result<()> {
+    pub fn open(&self, target: &AuditSink) -> io::Result<()> {
         let Some(lines) = &self.lines else { return Ok(()) };
         let target = target.open()?;
         let on = target.is_some();
@@ -161,9 +161,9 @@ impl Audit {
     }
 
     /// Writes a line, soon. What strangers choose in it is cut.
-    pub fn write(&self, line: &Line<'_>) {
+    pub fn write(&self, line: &AuditLine<'_>) {
         let (true, Some(lines)) = (self.is_on(), &self.lines) else { return };
-        let bounded = Line {
+        let bounded = AuditLine {
             feed: line.feed.map(|feed| cut(feed, MAX_FEED)),
             target: cut(line.target, MAX_TARGET),
             ..line.clone()
@@ -197,7 +197,7 @@ impl Audit {
             if count > 0 {
                 let from =
                     address.map_or_else(|| "other addresses".to_owned(), |address| address.to_string());
-                self.write(&Line {
+                self.write(&AuditLine {
                     time: Millis::now(),
                     key: None,
                     right: None,
@@ -247,7 +247,7 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let file = dir.path().join("audit.log");
         let audit = Audit::start(Arc::default(), Arc::default()).unwrap();
-        let line = Line {
+        let line = AuditLine {
             time: Millis(0),
             key: Some("host"),
             right: Some(Right::Moderate),
@@ -257,7 +257,7 @@ mod tests {
             outcome: Outcome::Done,
         };
         audit.write(&line);
-        let target = Target::parse(file.to_str().unwrap());
+        let target = AuditSink::parse(file.to_str().unwrap());
         audit.open(&target).unwrap();
         audit.write(&line);
         let told = "{\"time\":\"1970-01-01T00:00:00.000Z\",\"key\":\"host\",\"right\":\"moderate\",\"feed\":\"show\",\
@@ -272,9 +272,9 @@ mod tests {
         audit.open(&target).unwrap();
         audit.write(&line);
         assert_eq!((wait(&file), wait(&moved)), (told.to_owned(), told.to_owned()));
-        let unwritable = Target::File(dir.path().join("no/such/folder"));
+        let unwritable = AuditSink::File(dir.path().join("no/such/folder"));
         assert!(audit.open(&unwritable).is_err() && audit.is_on(), "it goes on where it was");
-        audit.open(&Target::Nowhere).unwrap();
+        audit.open(&AuditSink::Nowhere).unwrap();
         assert!(!audit.is_on());
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let file = dir.path().join("audit.log");
         let audit = Audit::start(Arc::default(), Arc::default()).unwrap();
-        audit.open(&Target::File(file.clone())).unwrap();
+        audit.open(&AuditSink::File(file.clone())).unwrap();
         let (one, other) = (Some(IpAddr::from([10, 0, 0, 1])), Some(IpAddr::from([10, 0, 0, 2])));
         assert!(audit.is_first_refusal(one) && audit.is_first_refusal(other));
         assert_eq!((0..99).filter(|_| audit.is_first_refusal(one)).count(), 0);
@@ -315,9 +315,9 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let file = dir.path().join("audit.log");
         let audit = Audit::start(Arc::default(), Arc::default()).unwrap();
-        audit.open(&Target::File(file.clone())).unwrap();
+        audit.open(&AuditSink::File(file.clone())).unwrap();
         let long = "é".repeat(5_000);
-        audit.write(&Line {
+        audit.write(&AuditLine {
             time: Millis(0),
             key: None,
             right: None,

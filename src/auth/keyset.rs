@@ -121,12 +121,12 @@ fn read_key(jwk: Jwk) -> Option<Named> {
 /// A key set that a loop keeps fetching until this is dropped.
 pub struct Fetched {
     url: String,
-    state: Arc<State>,
+    state: Arc<KeySetState>,
     task: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct State {
+struct KeySetState {
     keys: ArcSwapOption<KeySet>,
     /// When it was fetched, in milliseconds since 1970.
     fetched_at: AtomicI64,
@@ -139,7 +139,7 @@ impl Fetched {
     pub fn start(url: &str, parts: &Arc<Parts>) -> Result<Arc<Fetched>, String> {
         let client =
             outbound::client(|builder| builder.timeout(FETCH_TIMEOUT)).map_err(|error| error.to_string())?;
-        let state = Arc::new(State::default());
+        let state = Arc::new(KeySetState::default());
         let (from, to) = (url.to_owned(), state.clone());
         let run = move |_| keep_fetching(client.clone(), from.clone(), to.clone());
         let task = tokio::spawn(parts.clone().keep(Part::KeySet, run));
@@ -174,7 +174,7 @@ impl Drop for Fetched {
     }
 }
 
-async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<State>) {
+async fn keep_fetching(client: reqwest::Client, url: String, state: Arc<KeySetState>) {
     let mut pause = FIRST_TRIES;
     let mut failing = false;
     loop {
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_set_that_cannot_be_fetched_again_is_used_for_a_day() {
         let keys = KeySet::parse(include_bytes!("token/testdata/jwks.json")).unwrap();
-        let state = Arc::new(State::default());
+        let state = Arc::new(KeySetState::default());
         let fetched = Fetched { url: String::new(), state: state.clone(), task: Mutex::default() };
         let at = Millis(1_800_000_000_000);
         let find = |ms| fetched.find(Some("ed"), Algorithm::EdDSA, at.plus(ms));

@@ -37,7 +37,7 @@ pub fn viewer_mark(sub: &str) -> u64 {
 /// What a node knows of revocations.
 #[derive(Debug, Default)]
 pub struct Revoked {
-    by_viewer: RwLock<HashMap<u64, Entry>>,
+    by_viewer: RwLock<HashMap<u64, RevokedViewer>>,
     /// Tokens whose time of issue was still to come when they were shown.
     ahead: Mutex<HashMap<u64, Ahead>>,
     /// The store has not said yet what is revoked.
@@ -56,7 +56,7 @@ struct Ahead {
 const AHEAD_MAX: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct RevokedViewer {
     /// Tokens from before this are refused.
     before: Millis,
     /// No such token lives any more from then on.
@@ -109,7 +109,7 @@ impl Revoked {
     pub fn refuse(&self, mark: u64, before: Millis, until: Millis) -> bool {
         let before = self.covering(mark, before);
         let mut known = self.by_viewer.write().unwrap_or_else(PoisonError::into_inner);
-        let entry = known.entry(mark).or_insert(Entry { before: Millis(i64::MIN), until });
+        let entry = known.entry(mark).or_insert(RevokedViewer { before: Millis(i64::MIN), until });
         let news = entry.before < before;
         entry.before = entry.before.max(before);
         entry.until = entry.until.max(until);

@@ -102,7 +102,7 @@ fn spelled(name: &str) -> String {
 
 /// A value in a text that was found to be JSON.
 #[derive(Clone)]
-struct Place<'a> {
+struct ParsedValue<'a> {
     text: &'a str,
     nodes: Rc<Nodes>,
     /// The value that pointers begin with, in which it is.
@@ -110,7 +110,7 @@ struct Place<'a> {
     at: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ParsedValue<'a> {
     /// What is there.
     fn raw(&self) -> &'a str {
         self.nodes.value(self.text, self.at)
@@ -131,7 +131,7 @@ impl<'a> Place<'a> {
     /// One value in it, of which pointers begin with `root`.
     fn field(&self, at: usize, root: usize) -> Field<'a> {
         let raw = self.nodes.value(self.text, at);
-        Field { raw, place: Place { text: self.text, nodes: self.nodes.clone(), root, at } }
+        Field { raw, place: ParsedValue { text: self.text, nodes: self.nodes.clone(), root, at } }
     }
 }
 
@@ -139,7 +139,7 @@ impl<'a> Place<'a> {
 ///
 /// It is large, so it is handed on by reference.
 pub struct Object<'a> {
-    place: Place<'a>,
+    place: ParsedValue<'a>,
     /// Its members but for those that were taken.
     fields: SmallVec<[Member<'a>; 8]>,
     escaped: Escaped<'a>,
@@ -187,10 +187,10 @@ impl<'a> Object<'a> {
     /// Opens a body as an object; anything else is a fault.
     pub fn open(json: impl Into<Json<'a>>, faults: &mut Vec<Fault>) -> Option<Self> {
         let Json { text, nodes } = json.into();
-        Object::open_at(Place { text, nodes: Rc::new(nodes), root: 0, at: 0 }, faults)
+        Object::open_at(ParsedValue { text, nodes: Rc::new(nodes), root: 0, at: 0 }, faults)
     }
 
-    fn open_at(place: Place<'a>, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn open_at(place: ParsedValue<'a>, faults: &mut Vec<Fault>) -> Option<Self> {
         let mut refuse = |why: String| {
             faults.push(fault(&place.pointer(), why));
             None
@@ -296,7 +296,7 @@ pub fn read_list<'a>(
     mut each: impl FnMut(usize, Item<'a>),
 ) -> Result<usize, Refused> {
     let text = text_of(bytes)?;
-    let place = |nodes| Place { text, nodes, root: 0, at: 0 };
+    let place = |nodes| ParsedValue { text, nodes, root: 0, at: 0 };
     let read = Nodes::of_list(text, name, |index, nodes| each(index, Item(place(nodes.clone()))));
     let (nodes, len) = match read {
         Some(read) => read,
@@ -360,7 +360,7 @@ pub fn fault(pointer: &str, detail: impl Into<String>) -> Fault {
 }
 
 /// One element of a list that [`read_list`] reads.
-pub struct Item<'a>(Place<'a>);
+pub struct Item<'a>(ParsedValue<'a>);
 
 impl<'a> Item<'a> {
     /// This element as an object. Its faults' pointers begin with it.
@@ -373,7 +373,7 @@ impl<'a> Item<'a> {
 pub struct Field<'a> {
     /// The value as it stood in the body.
     pub raw: &'a str,
-    place: Place<'a>,
+    place: ParsedValue<'a>,
 }
 
 impl<'a> Field<'a> {

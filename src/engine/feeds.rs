@@ -60,7 +60,7 @@ pub enum Missed {
 
 /// The position of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct FeedHead {
     /// Its position.
     pub at: Position,
     /// The mark of its last change.

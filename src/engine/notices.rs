@@ -25,13 +25,13 @@ pub struct Notices {
 
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Notified when something waits, or when nothing will come any more.
     more: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<Notice>,
     /// Something else than changes is among them.
     urgent: bool,
@@ -106,7 +106,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     /// Whether what waits is enough to wake the listener.
     fn is_due(&self) -> bool {
         self.urgent || self.waiting.len() >= self.patience.max(1)

@@ -48,7 +48,7 @@ pub struct ByQuery {
 }
 
 /// A path with its methods.
-pub struct Entry {
+pub struct RouteEntry {
     /// Its place in the table.
     pub number: usize,
     /// With names in braces for parts that vary.
@@ -69,7 +69,7 @@ pub const GIFTS: &str = "/v1/feeds/{feed}/gifts";
 pub const BATCH: &str = "/v1/feeds/{feed}/gifts/batch";
 
 /// A row of the table: a path, and its methods.
-pub type Line = (&'static str, &'static [MethodRow]);
+pub type TableRow = (&'static str, &'static [MethodRow]);
 
 /// What a method of a path is answered by.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ pub const fn delete(access: Access, handler: Handler) -> MethodRow {
 /// Parameters that queries may name in place of paths.
 const NAMED_BY_QUERY: [&str; 3] = ["user", "id", "sub"];
 
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static ENTRIES: LazyLock<Vec<RouteEntry>> = LazyLock::new(|| {
     let mut lines: Vec<(&str, Vec<MethodRow>)> =
         TABLE.iter().map(|(path, methods)| (*path, methods.to_vec())).collect();
     let mut by_query = vec![None; lines.len()];
@@ -146,12 +146,12 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
         let allow = if path.ends_with("/ws") { GET.to_owned() } else { allow };
-        Entry { number, path, by_query, methods, allow }
+        RouteEntry { number, path, by_query, methods, allow }
     };
     lines.into_iter().enumerate().map(entry).collect()
 });
 
-impl Entry {
+impl RouteEntry {
     /// The parameters of a path of this row by name, percent-decoded; the value is `None` if its escapes are malformed
     /// or it is not UTF-8. `path` is as it was sent.
     ///
@@ -176,7 +176,7 @@ impl Entry {
     }
 
     /// The parameter that a query names in a request with this method, and the row that answers it.
-    pub fn named_by_query(&self, method: &str) -> Option<(&'static str, &'static Entry)> {
+    pub fn named_by_query(&self, method: &str) -> Option<(&'static str, &'static RouteEntry)> {
         let ByQuery { name, row } = self.by_query?;
         let row = &entries()[row];
         row.method(method).map(|_| (name, row))
@@ -214,19 +214,19 @@ pub fn one_of_query(query: &str, name: &str) -> Option<String> {
 }
 
 /// Everything there is.
-pub fn entries() -> &'static [Entry] {
+pub fn entries() -> &'static [RouteEntry] {
     &ENTRIES
 }
 
 /// The entry that is spelled so.
 #[cfg(test)]
-pub fn entry(path: &str) -> Option<&'static Entry> {
+pub fn entry(path: &str) -> Option<&'static RouteEntry> {
     entries().iter().find(|entry| entry.path == path)
 }
 
 /// What a request asks for.
 #[derive(Clone)]
-pub enum Asked<'a> {
+pub enum RouteMatch<'a> {
     /// Something of the table.
     For {
         /// What opens it.
@@ -234,7 +234,7 @@ pub enum Asked<'a> {
         /// The feed that the path names, percent-decoded.
         feed: Option<Cow<'a, str>>,
         /// The row of the table.
-        entry: &'static Entry,
+        entry: &'static RouteEntry,
     },
     /// A path of the table with another method; holds the `Allow` header.
     OtherMethod(&'static str),
@@ -245,10 +245,10 @@ pub enum Asked<'a> {
 }
 
 /// Finds what a request asks for, by its path as it was sent.
-pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
+pub fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     let name = if *method == Method::HEAD && !path.ends_with("/ws") { GET } else { method.as_str() };
     let mut fitting = entries().iter().filter(|entry| fits(entry.path, path));
-    let Some(first) = fitting.next() else { return Asked::Nothing };
+    let Some(first) = fitting.next() else { return RouteMatch::Nothing };
     // Paths that are there for queries alone come last, and others have a parameter in place of their last part.
     let entry = match first.method(name) {
         Some(_) => first,
@@ -259,14 +259,14 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     if path.contains('%')
         && let Some((name, _)) = entry.params(path).find(|(_, value)| value.is_none())
     {
-        return Asked::Malformed(name);
+        return RouteMatch::Malformed(name);
     }
     match entry.method(name) {
         Some(access) => {
             let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| entry.param(path, "feed"));
-            Asked::For { access, feed, entry }
+            RouteMatch::For { access, feed, entry }
         }
-        None => Asked::OtherMethod(&entry.allow),
+        None => RouteMatch::OtherMethod(&entry.allow),
     }
 }
 
@@ -318,7 +318,7 @@ mod tests {
     fn found(line: &str) -> Option<(Access, Option<Cow<'_, str>>)> {
         let (method, path) = line.split_once(' ').unwrap();
         match find(&method.parse().unwrap(), path) {
-            Asked::For { access, feed, .. } => Some((access, feed)),
+            RouteMatch::For { access, feed, .. } => Some((access, feed)),
             _ => None,
         }
     }
@@ -348,7 +348,7 @@ mod tests {
         }
         assert!(matches!(
             find(&Method::DELETE, "/v1/feeds/a/policy"),
-            Asked::OtherMethod("GET, HEAD, PUT, PATCH")
+            RouteMatch::OtherMethod("GET, HEAD, PUT, PATCH")
         ));
     }
 
@@ -387,11 +387,11 @@ mod tests {
                 for bad in ["%", "%4", "a%zz", "%G0", "%+1", "%%41", "%C3", "%FF", "%ED%A0%80", "a%é"] {
                     let path = entry.path.replace(&format!("{{{name}}}"), bad);
                     let asked = find(&Method::GET, &path);
-                    assert!(matches!(asked, Asked::Malformed(found) if found == name), "{path}");
+                    assert!(matches!(asked, RouteMatch::Malformed(found) if found == name), "{path}");
                 }
             }
         }
-        assert!(matches!(find(&Method::GET, "/v1/nothing/%zz"), Asked::Nothing));
+        assert!(matches!(find(&Method::GET, "/v1/nothing/%zz"), RouteMatch::Nothing));
     }
 
     /// What a right opens, as docs/AUTH.md has it.

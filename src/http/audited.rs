@@ -7,10 +7,10 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpMessage, HttpRequest};
 
 use super::Gate;
-use super::access::{Access, Asked, Entry, find, one_of_query};
-use super::door::{Caller, Head, Identity};
+use super::access::{Access, RouteEntry, RouteMatch, find, one_of_query};
+use super::door::{Caller, Identity, RequestHead};
 use super::problem::ApiError;
-use crate::auth::audit::{Line, Outcome};
+use crate::auth::audit::{AuditLine, Outcome};
 use crate::auth::{Key, Right};
 use crate::domain::{FeedId, Millis};
 
@@ -32,7 +32,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     }
     let req = answer.request();
     let (method, path) = (req.method(), req.path());
-    let Asked::For { access, feed, entry } = find(method, path) else { return };
+    let RouteMatch::For { access, feed, entry } = find(method, path) else { return };
     let status = answer.status();
     let inside = req.extensions().get::<Caller>().map(|caller| caller.identity.clone());
     let identity = inside.as_ref().or(identity);
@@ -48,7 +48,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     };
     // Decided before the line is composed: a flood of strangers costs a look into a table.
     if is_stranger(outcome, answer.response().error(), identity)
-        && !gate.audit.is_first_refusal(gate.door.counted_address(&Head::of(req)))
+        && !gate.audit.is_first_refusal(gate.door.counted_address(&RequestHead::of(req)))
     {
         return;
     }
@@ -57,7 +57,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     let named =
         entry.named_by_query(method.as_str()).and_then(|(name, _)| one_of_query(req.query_string(), name));
     let (action, target) = words(method, entry, path, named.as_deref().or(detail));
-    gate.audit.write(&Line {
+    gate.audit.write(&AuditLine {
         time: Millis::now(),
         key: identity.and_then(Identity::key).map(|key| &*key.name),
         right: right_of(access),
@@ -74,7 +74,7 @@ pub(super) fn refused_watcher(gate: &Gate, key: Option<&Key>, feed: Option<&Feed
     if !gate.audit.is_on() || key.is_none() && !gate.audit.is_first_refusal(None) {
         return;
     }
-    gate.audit.write(&Line {
+    gate.audit.write(&AuditLine {
         time: Millis::now(),
         key: key.map(|key| &*key.name),
         right: Some(Right::Read),
@@ -124,7 +124,7 @@ fn right_of(access: Access) -> Option<Right> {
 }
 
 /// The action and the target: of the path what is always there, and its parameters without the feed.
-fn words(method: &Method, entry: &Entry, path: &str, detail: Option<&str>) -> (String, String) {
+fn words(method: &Method, entry: &RouteEntry, path: &str, detail: Option<&str>) -> (String, String) {
     let fixed = entry.path.split('/').skip(2).filter(|part| *part != "feeds" && !part.starts_with('{'));
     let fixed: Vec<_> = fixed.collect();
     let params = entry.params(path).filter(|(name, _)| *name != "feed");
@@ -143,7 +143,7 @@ mod tests {
         let asked = |line: &str| {
             let (method, path) = line.split_once(' ').unwrap();
             let method: Method = method.parse().unwrap();
-            let Asked::For { access, entry, .. } = find(&method, path) else { panic!("{line}") };
+            let RouteMatch::For { access, entry, .. } = find(&method, path) else { panic!("{line}") };
             is_change(&method, access, entry.path)
         };
         for change in [

@@ -56,14 +56,14 @@ async fn take(
             return Err(ApiError::Internal);
         }
     }
-    let rejected = results.iter().filter(|item| matches!(item, Item::Refused(_))).count();
+    let rejected = results.iter().filter(|item| matches!(item, BatchItem::Refused(_))).count();
     gate.live.metrics().gifts[labels::GiftStatus::Rejected].inc_by(rejected as u64);
     Ok(answers::written(StatusCode::OK, compose(&results).to_json()))
 }
 
 /// What becomes of one item of the request.
 #[derive(Debug)]
-enum Item {
+enum BatchItem {
     /// It went to the store, whose outcome is not here yet.
     Waiting,
     Decided(Outcome),
@@ -72,7 +72,10 @@ enum Item {
 
 /// The gifts that can be published, and what becomes of every item; the n-th that waits is the n-th gift. `unnamed` gives
 /// the id of an item that names none, if it is not to get a fresh one.
-fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
+fn read(
+    bytes: &[u8],
+    unnamed: impl Fn(usize) -> Option<GiftId>,
+) -> Result<(Vec<Gift>, Vec<BatchItem>), Refused> {
     let (mut gifts, mut fates, mut room) = (Vec::new(), Vec::new(), FAULTS_MAX);
     let all = read_list(bytes, "gifts", |index, item| {
         if index == 0 {
@@ -86,15 +89,15 @@ fn read(bytes: &[u8], unnamed: impl Fn(usize) -> Option<GiftId>) -> Result<(Vec<
         fates.push(match Gift::parse_item(item, unnamed(index)) {
             Ok(gift) => {
                 gifts.push(gift);
-                Item::Waiting
+                BatchItem::Waiting
             }
             Err(Refused::Invalid(faults)) => {
                 // Each one that is refused says at least one reason.
                 let faults = first_faults(faults, room.clamp(1, FAULTS_OF_ITEM_MAX));
                 room = room.saturating_sub(faults.len());
-                Item::Refused(ApiError::Invalid(faults))
+                BatchItem::Refused(ApiError::Invalid(faults))
             }
-            Err(refused) => Item::Refused(refused.into()),
+            Err(refused) => BatchItem::Refused(refused.into()),
         });
     })?;
     if all == 0 || all > MAX_GIFTS {
@@ -110,32 +113,34 @@ pub(super) fn count(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// Gives every waiting item its outcome; `None` if there are not as many as items that wait.
-fn fill(items: &mut [Item], outcomes: Vec<Outcome>) -> Option<()> {
+fn fill(items: &mut [BatchItem], outcomes: Vec<Outcome>) -> Option<()> {
     let mut outcomes = outcomes.into_iter();
-    for item in items.iter_mut().filter(|item| matches!(item, Item::Waiting)) {
+    for item in items.iter_mut().filter(|item| matches!(item, BatchItem::Waiting)) {
         *item = match outcomes.next()? {
-            Outcome::IdReused(id) => Item::Refused(ApiError::IdReused(id)),
+            Outcome::IdReused(id) => BatchItem::Refused(ApiError::IdReused(id)),
             Outcome::TooManyScheduled { retry_in_ms, .. } => {
-                Item::Refused(ApiError::schedule_full(retry_in_ms))
+                BatchItem::Refused(ApiError::schedule_full(retry_in_ms))
             }
-            Outcome::TooManyInReview { retry_in_ms, .. } => Item::Refused(ApiError::review_full(retry_in_ms)),
-            outcome => Item::Decided(outcome),
+            Outcome::TooManyInReview { retry_in_ms, .. } => {
+                BatchItem::Refused(ApiError::review_full(retry_in_ms))
+            }
+            outcome => BatchItem::Decided(outcome),
         };
     }
     Some(())
 }
 
-fn compose(items: &[Item]) -> GiftBatchResult<'_> {
+fn compose(items: &[BatchItem]) -> GiftBatchResult<'_> {
     let mut batch =
         GiftBatchResult { results: Vec::with_capacity(items.len()), ..GiftBatchResult::default() };
     for (index, item) in items.iter().enumerate() {
         let taken = match item {
-            Item::Decided(outcome) => GiftResult::of(outcome),
-            Item::Waiting | Item::Refused(_) => None,
+            BatchItem::Decided(outcome) => GiftResult::of(outcome),
+            BatchItem::Waiting | BatchItem::Refused(_) => None,
         };
         let result = match (taken, item) {
             (Some(taken), _) => GiftBatchItem::taken(index, taken),
-            (None, Item::Refused(error)) => GiftBatchItem::rejected(index, error.problem()),
+            (None, BatchItem::Refused(error)) => GiftBatchItem::rejected(index, error.problem()),
             // Every gift was given its outcome, and those that refuse were made errors.
             (None, _) => GiftBatchItem::rejected(index, ApiError::Internal.problem()),
         };
@@ -159,7 +164,7 @@ mod tests {
     use super::*;
     use crate::domain::{Answer, Position, Scheduled, Status};
 
-    fn parse(text: &str) -> Result<(Vec<Gift>, Vec<Item>), Refused> {
+    fn parse(text: &str) -> Result<(Vec<Gift>, Vec<BatchItem>), Refused> {
         read(text.as_bytes(), |_| None)
     }
 
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_reused_id_and_a_gift_too_many_are_rejected_alone_and_one_for_later_is_scheduled() {
-        let mut fates = vec![Item::Waiting, Item::Waiting, Item::Waiting, Item::Waiting];
+        let mut fates = vec![BatchItem::Waiting, BatchItem::Waiting, BatchItem::Waiting, BatchItem::Waiting];
         let id = || "a".parse().unwrap();
         let it = Scheduled { id: id(), deliver_at: Millis(0) };
         let full = Outcome::TooManyScheduled { id: id(), retry_in_ms: 1_500 };
@@ -258,6 +263,6 @@ mod tests {
         assert_eq!(told["results"][3]["duplicate"], true);
         let counted = ["scheduled", "duplicate", "rejected"].map(|name| told[name].as_u64().unwrap());
         assert_eq!(counted, [1, 1, 2]);
-        assert_eq!(fill(&mut [Item::Waiting], vec![]), None);
+        assert_eq!(fill(&mut [BatchItem::Waiting], vec![]), None);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use actix_web::http::header::{CACHE_CONTROL, ETAG, LOCATION};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 
-use super::access::Entry;
+use super::access::RouteEntry;
 use super::problem::ApiError;
 use super::{etag, pages};
 
@@ -28,7 +28,7 @@ const PROTOCOL: &str = include_str!("../../docs/protocol.html");
 const PROTOCOL_PLACE: &str = "../docs#live-protocol";
 
 /// A file that is the same for everybody.
-struct File {
+struct DocFile {
     path: &'static str,
     mime: &'static str,
     text: Cow<'static, str>,
@@ -36,23 +36,23 @@ struct File {
     tag: String,
 }
 
-impl File {
-    fn new(path: &'static str, mime: &'static str, text: impl Into<Cow<'static, str>>) -> File {
+impl DocFile {
+    fn new(path: &'static str, mime: &'static str, text: impl Into<Cow<'static, str>>) -> DocFile {
         let text = text.into();
         let tag = pages::hash(&text);
-        File { path, mime, text, tag }
+        DocFile { path, mime, text, tag }
     }
 }
 
-static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
+static FILES: LazyLock<[DocFile; 6]> = LazyLock::new(|| {
     let page = include_str!("../../templates/docs.html").replace("{{ protocol }}", PROTOCOL.trim_end());
     [
-        File::new("/docs", HTML, page),
-        File::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
-        File::new("/static/docs.js", SCRIPT, include_str!("../../static/docs.js")),
-        File::new("/static/docs_samples.js", SCRIPT, include_str!("../../static/docs_samples.js")),
-        File::new("/static/docs_try.js", SCRIPT, include_str!("../../static/docs_try.js")),
-        File::new("/static/docs.css", "text/css; charset=utf-8", include_str!("../../static/docs.css")),
+        DocFile::new("/docs", HTML, page),
+        DocFile::new("/asyncapi.yaml", "application/yaml", include_str!("../../docs/asyncapi.yaml")),
+        DocFile::new("/static/docs.js", SCRIPT, include_str!("../../static/docs.js")),
+        DocFile::new("/static/docs_samples.js", SCRIPT, include_str!("../../static/docs_samples.js")),
+        DocFile::new("/static/docs_try.js", SCRIPT, include_str!("../../static/docs_try.js")),
+        DocFile::new("/static/docs.css", "text/css; charset=utf-8", include_str!("../../static/docs.css")),
     ]
 });
 
@@ -63,7 +63,7 @@ pub(super) async fn moved() -> HttpResponse {
 
 /// One of [`FILES`], whose path is the row's.
 pub(super) async fn file(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let path = req.extensions().get::<&'static Entry>().map(|entry| entry.path);
+    let path = req.extensions().get::<&'static RouteEntry>().map(|entry| entry.path);
     let file = FILES.iter().find(|file| Some(file.path) == path).ok_or(ApiError::Internal)?;
     let known = etag::matches(&req, &file.tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };

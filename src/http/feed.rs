@@ -108,14 +108,14 @@ impl ListTexts {
             text
         });
         drop(texts);
-        Bytes::from_owner(Shared(text))
+        Bytes::from_owner(SharedText(text))
     }
 }
 
 /// Keeps a text for as long as its bytes are used.
-struct Shared(Arc<ListText>);
+struct SharedText(Arc<ListText>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedText {
     fn as_ref(&self) -> &[u8] {
         self.0.as_ref().as_ref()
     }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use actix_web::http::Method;
 
-use super::access::{Asked, find};
+use super::access::{RouteMatch, find};
 use super::door::address::Proxies;
-use super::door::head::Head;
+use super::door::head::RequestHead;
 use super::inbound::framing::Framing;
 use super::watch::handshake::{shake_hands, watch_options};
 use super::{batch, totals};
@@ -37,7 +37,7 @@ pub fn framing(stream: &[u8], piece: usize) -> (u32, bool) {
 
 /// The parameters of a path, by name and percent-decoded; `None` if nothing is there, or an escape is malformed.
 pub fn route(path: &str) -> Option<Vec<(&'static str, String)>> {
-    let Asked::For { entry, .. } = find(&Method::GET, path) else { return None };
+    let RouteMatch::For { entry, .. } = find(&Method::GET, path) else { return None };
     entry.params(path).map(|(name, value)| Some((name, value?.into_owned()))).collect()
 }
 
@@ -46,7 +46,7 @@ pub fn forwarded(header: &str) -> [Option<IpAddr>; 2] {
     ["X-Forwarded-For", "Forwarded"].map(|name| {
         let proxies = Proxies::parse(["10.0.0.0/8"], name).ok()?;
         let lines = [httparse::Header { name, value: header.as_bytes() }];
-        proxies.client(&Head::read("/", "", &lines, ([10, 0, 0, 1], 80).into()))
+        proxies.client(&RequestHead::read("/", "", &lines, ([10, 0, 0, 1], 80).into()))
     })
 }
 
@@ -55,7 +55,7 @@ pub fn handshake(text: &str) -> bool {
     let lines = text.split('\n').filter_map(|line| line.split_once(':'));
     let lines: Vec<_> =
         lines.map(|(name, value)| httparse::Header { name, value: value.trim().as_bytes() }).collect();
-    shake_hands(&Head::read("/v1/ws", "", &lines, ([192, 0, 2, 1], 80).into()), true).is_ok()
+    shake_hands(&RequestHead::read("/v1/ws", "", &lines, ([192, 0, 2, 1], 80).into()), true).is_ok()
 }
 
 /// Whether a query is one that watchers, and one that readers of rankings may have.

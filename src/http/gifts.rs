@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::access::Entry;
+use super::access::RouteEntry;
 use super::answers::{self, GiftResult, RetractedRow};
 use super::door::Caller;
 use super::payload::Body;
@@ -21,7 +21,7 @@ pub(super) async fn publish(
     payload: Body,
     gate: &Gate,
     caller: &Caller,
-    entry: &Entry,
+    entry: &RouteEntry,
 ) -> Result<HttpResponse, ApiError> {
     let route = "POST /v1/feeds/{feed}/gifts";
     traced::around(&gate.tracer, req, route, |trace| take(req, payload, (gate, caller, entry), trace)).await
@@ -30,7 +30,7 @@ pub(super) async fn publish(
 async fn take(
     req: &HttpRequest,
     payload: Body,
-    (gate, caller, entry): (&Gate, &Caller, &Entry),
+    (gate, caller, entry): (&Gate, &Caller, &RouteEntry),
     trace: Option<Trace>,
 ) -> Result<HttpResponse, ApiError> {
     let feed = named_feed(&entry.param(req.path(), "feed"))?;

@@ -12,9 +12,9 @@ use actix_web::{HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::access::Entry;
+use super::access::RouteEntry;
 use super::door::rates::Budget;
-use super::door::{Caller, Head, Verdict};
+use super::door::{AccessVerdict, Caller, RequestHead};
 use super::payload::Body;
 use super::problem::ApiError;
 use super::{Gate, audited, gifts, line_end, signed};
@@ -30,10 +30,10 @@ pub(super) async fn around(
         return Err(ApiError::Internal.into());
     };
     let body = Body::of(&mut req);
-    let verdict = gate.door.admit(&Head::of(req.request()), Millis::now());
+    let verdict = gate.door.admit(&RequestHead::of(req.request()), Millis::now());
     let mut who = None;
     let (answer, budget) = match verdict {
-        Verdict::Enter(mut caller, entry) => {
+        AccessVerdict::Enter(mut caller, entry) => {
             let proved = match caller.signed {
                 Some(_) => Box::pin(signed::prove(&gate, &req, &body, &mut caller, entry)).await,
                 None => Ok(()),
@@ -69,8 +69,8 @@ pub(super) async fn around(
                 }
             }
         }
-        Verdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
-        Verdict::Refuse { why, budget, identity } => {
+        AccessVerdict::Preflight => (req.into_response(HttpResponse::NoContent().finish()), None),
+        AccessVerdict::Refuse { why, budget, identity } => {
             who = identity;
             (refuse(req, why), budget)
         }
@@ -86,7 +86,7 @@ fn take_gift<'a>(
     req: ServiceRequest,
     body: Body,
     gate: &'a Gate,
-    (caller, entry): (&'a Caller, &'static Entry),
+    (caller, entry): (&'a Caller, &'static RouteEntry),
 ) -> LocalBoxFuture<'a, Result<ServiceResponse<BoxBody>, ApiError>> {
     Box::pin(async move {
         let (req, _) = req.into_parts();
@@ -119,7 +119,7 @@ fn dress(
     if req.path().starts_with("/in/") {
         answer_head.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
-    gate.door.cors(&Head::of(&req), answer_head.headers_mut());
+    gate.door.cors(&RequestHead::of(&req), answer_head.headers_mut());
     if let Some(budget) = budget {
         budget.put(answer_head.headers_mut());
     }

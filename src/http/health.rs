@@ -25,13 +25,13 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(1_900);
 /// What the last probes through the store and back said.
 #[derive(Debug)]
 pub struct Readiness {
-    state: Mutex<State>,
+    state: Mutex<ProbeState>,
     /// Held by the probe that is under way.
     probing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ProbeState {
     /// When the newest probe ended, whatever it said.
     over: Option<Instant>,
     /// When the newest successful probe came back.
@@ -47,7 +47,7 @@ struct State {
     was_ready: bool,
 }
 
-impl State {
+impl ProbeState {
     /// Logs what changed between the probe before and this one. Called before `failure` is stored.
     fn log_change(&mut self, failure: Option<&str>) {
         match (self.was_ready, &self.failure, failure) {
@@ -70,7 +70,7 @@ fn log_missing_store(why: &str) {
 impl Default for Readiness {
     fn default() -> Self {
         Readiness {
-            state: Mutex::new(State {
+            state: Mutex::new(ProbeState {
                 over: None,
                 last: None,
                 shards: Shards::WHOLE,
@@ -191,12 +191,15 @@ async fn in_time<T>(probe: impl Future<Output = Result<T, StoreError>>) -> Resul
 
 /// Of which feed `/readyz` is asked.
 #[derive(serde::Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ReadyQuery {
     feed: Option<String>,
 }
 
 /// `GET /readyz`
-pub(super) async fn ready(gate: web::Data<Gate>, asked: web::Query<Asked>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn ready(
+    gate: web::Data<Gate>,
+    asked: web::Query<ReadyQuery>,
+) -> Result<HttpResponse, ApiError> {
     gate.ready.refresh(&gate.store).await;
     let mut shards = gate.is_ready(Instant::now());
     if let (Some(feed), false) = (&asked.feed, gate.ready.is_closing()) {

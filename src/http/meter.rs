@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::future::join_all;
 
 use super::Gate;
-use super::access::{Asked, find};
+use super::access::{RouteMatch, find};
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis, Visibility};
 use crate::metrics::Metrics;
@@ -107,7 +107,7 @@ fn log(
         return;
     }
     let (path, feed) = match find(req.method(), req.path()) {
-        Asked::For { entry, feed, .. } => (entry.path, feed),
+        RouteMatch::For { entry, feed, .. } => (entry.path, feed),
         _ => ("", None),
     };
     let feed: Option<FeedId> = feed.and_then(|feed| feed.parse().ok());

@@ -66,14 +66,14 @@ mod unverified;
 mod viewers;
 pub mod watch;
 
-pub use door::{Door, Rules};
+pub use door::{AccessRules, Door};
 pub use health::Readiness;
-pub use reports::Waiting;
+pub use reports::WaitingClaims;
 pub use routes::app;
 pub use sources::Pace;
 
 use access::Access::{AnyKey, Claim, Feed, Hold, Key, List, Open, Page, Watch};
-use access::{BATCH, GIFTS, Handler, Line, delete, get, patch, post, put};
+use access::{BATCH, GIFTS, Handler, TableRow, delete, get, patch, post, put};
 use door::Caller;
 use problem::{ApiError, invalid};
 use shared_reads::SharedReads;
@@ -88,7 +88,7 @@ macro_rules! to {
 
 /// Every path with its methods: what opens each, and what answers it. Names in braces vary.
 #[rustfmt::skip]
-const TABLE: &[Line] = &[
+const TABLE: &[TableRow] = &[
     (GIFTS, &[post(Key(Gifts), Handler::Guard)]),
     (BATCH, &[post(Key(Gifts), to!(batch::publish))]),
     ("/v1/feeds/{feed}/ws", &[get(Watch, to!(watch::endpoints::one_feed))]),
@@ -230,7 +230,7 @@ pub struct Gate {
     /// Where posts are recorded as steps of traces.
     pub tracer: Arc<Tracer>,
     /// Claims that wait for entries.
-    pub waiting: Waiting,
+    pub waiting: WaitingClaims,
     /// Lists that are being sent.
     lists: feed::ListTexts,
     /// Bodies whose signature is not checked yet.
@@ -259,10 +259,10 @@ impl Gate {
             live,
             ready,
             limits,
-            door: Door::new(Rules::default()),
+            door: Door::new(AccessRules::default()),
             audit: Arc::default(),
             tracer: Arc::default(),
-            waiting: Waiting::new(limits.waiting_claims),
+            waiting: WaitingClaims::new(limits.waiting_claims),
             lists: feed::ListTexts::default(),
             unverified,
             pace: Pace::new(limits.deliveries_per_second),
@@ -286,7 +286,7 @@ impl Gate {
     }
 
     /// New rules for the door; who watches is judged by them at once.
-    pub fn change_rules(&self, rules: Rules) {
+    pub fn change_rules(&self, rules: AccessRules) {
         self.door.change(rules);
         self.live.judge_again(Judge::All);
     }

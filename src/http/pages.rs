@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use askama::Template;
 use data_encoding::HEXLOWER;
 
-use super::door::Head;
+use super::door::RequestHead;
 use super::problem::ApiError;
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
@@ -46,7 +46,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
 /// One file under `/static/`.
-struct File {
+struct StaticFile {
     name: &'static str,
     mime: &'static str,
     text: &'static str,
@@ -58,12 +58,12 @@ macro_rules! files {
     ($($name:literal: $mime:expr,)*) => {
         LazyLock::new(|| vec![$({
             let text = include_str!(concat!("../../static/", $name));
-            File { name: $name, mime: $mime, text, tag: hash(text) }
+            StaticFile { name: $name, mime: $mime, text, tag: hash(text) }
         }),*])
     };
 }
 
-static FILES: LazyLock<Vec<File>> = files! {
+static FILES: LazyLock<Vec<StaticFile>> = files! {
     "tipcast.js": JS,
     "admin.js": JS,
     "alerts.js": JS,
@@ -173,7 +173,7 @@ pub(super) async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 
 /// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
 pub(super) async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let locked = gate.door.asks_for_key(&Head::of(&req))?;
+    let locked = gate.door.asks_for_key(&RequestHead::of(&req))?;
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
@@ -183,7 +183,7 @@ pub(super) async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
 pub(super) async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
-    let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&Head::of(&req))?);
+    let (feed, locked) = (feed_of(&req)?, gate.door.asks_for_key(&RequestHead::of(&req))?);
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));

@@ -27,9 +27,9 @@ const READ_ON_MOST: usize = 1 << 20;
 
 /// The body of a request. Clones share it.
 #[derive(Clone)]
-pub(super) struct Body(Rc<RefCell<State>>);
+pub(super) struct Body(Rc<RefCell<BodyState>>);
 
-struct State {
+struct BodyState {
     payload: Payload,
     /// Its end was seen, or will never come.
     over: bool,
@@ -58,7 +58,7 @@ impl Body {
 
     /// To be read again, from its beginning: these are all its bytes.
     pub fn put_back(&self, bytes: Bytes) {
-        *self.0.borrow_mut() = State { payload: Payload::from(bytes), over: false };
+        *self.0.borrow_mut() = BodyState { payload: Payload::from(bytes), over: false };
     }
 
     /// Gives it to the handler of its request.
@@ -111,7 +111,7 @@ impl Body {
 impl From<Payload> for Body {
     fn from(payload: Payload) -> Body {
         let over = matches!(payload, Payload::None);
-        Body(Rc::new(RefCell::new(State { payload, over })))
+        Body(Rc::new(RefCell::new(BodyState { payload, over })))
     }
 }
 

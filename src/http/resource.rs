@@ -6,7 +6,7 @@ use actix_web::http::Method;
 use actix_web::{Error, HttpMessage, HttpResponse, Route};
 use futures_util::future::LocalBoxFuture;
 
-use super::access::{self, Entry, Handler};
+use super::access::{self, Handler, RouteEntry};
 use super::problem::{ApiError, invalid};
 
 /// Makes the handlers of each worker.
@@ -52,10 +52,10 @@ impl Service<ServiceRequest> for OfWorker {
 
     actix_web::dev::always_ready!();
 
-    /// Has the row answer that the request has with it, as its `&'static` [`Entry`]. The parameters of the path, which
+    /// Has the row answer that the request has with it, as its `&'static` [`RouteEntry`]. The parameters of the path, which
     /// the door has found to be decodable, are in the match info from then on.
     fn call(&self, mut req: ServiceRequest) -> Self::Future {
-        let entry = req.extensions().get::<&'static Entry>().copied();
+        let entry = req.extensions().get::<&'static RouteEntry>().copied();
         let method = if *req.method() == Method::HEAD { &Method::GET } else { req.method() }.as_str();
         let by_query = entry.and_then(|entry| entry.named_by_query(method));
         let row = by_query

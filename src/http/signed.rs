@@ -2,8 +2,8 @@
 
 use actix_web::dev::ServiceRequest;
 
-use super::access::{self, Entry};
-use super::door::{Caller, Head, Identity};
+use super::access::{self, RouteEntry};
+use super::door::{Caller, Identity, RequestHead};
 use super::gifts::idempotency_key;
 use super::payload::Body;
 use super::problem::{ApiError, invalid};
@@ -21,10 +21,10 @@ pub(super) async fn prove(
     req: &ServiceRequest,
     body: &Body,
     caller: &mut Caller,
-    entry: &Entry,
+    entry: &RouteEntry,
 ) -> Result<(), ApiError> {
     let Some(signed) = caller.signed.take() else { return Ok(()) };
-    let head = Head::of(req.request());
+    let head = RequestHead::of(req.request());
     body::check_type(req.request())?;
     body::check_coding(req.request())?;
     if idempotency_key(req.request())?.is_some_and(|key| key.as_str() != signed.id) {

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, DeletedGoal, SessionResult, fresh_text};
 use super::door::caller::Identity;
-use super::door::head::Head;
+use super::door::head::RequestHead;
 use super::problem::{ApiError, invalid};
 use super::{Gate, body, caller_of, feed_of};
 use crate::domain::json::{Object, Refused, fault};
@@ -41,7 +41,7 @@ pub(super) async fn leaders(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let ask = read_ask(&query(&req))?;
     let stranger = match caller_of(&req).identity {
         Identity::Key(_) => None,
-        _ => gate.door.address(&Head::of(&req)),
+        _ => gate.door.address(&RequestHead::of(&req)),
     };
     let leaders = read_leaders(&gate, &feed, &ask, stranger).await?.ok_or(ApiError::NotCounted(false))?;
     Ok(fresh_text(StatusCode::OK, leaders.to_json(&ask)))

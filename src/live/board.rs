@@ -18,7 +18,7 @@ mod tests;
 mod watcher_count;
 
 use ring::Ring;
-use watcher_count::Presence;
+use watcher_count::WatcherCount;
 
 /// Ops in one frame: a longer flush is several frames, so that no frame grows without bound.
 const FRAME_OPS: usize = 256;
@@ -44,7 +44,7 @@ pub struct Board {
     private: AtomicBool,
     /// The store refused to be read for its replica, and has not answered since.
     unread: AtomicBool,
-    presence: Presence,
+    presence: WatcherCount,
 }
 
 struct BoardState {
@@ -91,7 +91,7 @@ pub struct Shown {
 
 /// What is due for a cursor.
 #[derive(Debug)]
-pub enum Due {
+pub enum CursorDue {
     /// Nothing yet.
     Nothing,
     /// These, in order, not none. The cursor has moved past them.
@@ -138,7 +138,7 @@ impl Board {
             overlays: AtomicUsize::new(0),
             private: AtomicBool::new(false),
             unread: AtomicBool::new(false),
-            presence: Presence::default(),
+            presence: WatcherCount::default(),
             metrics,
         }
     }
@@ -185,7 +185,7 @@ impl Board {
     }
 
     /// How many watch, as watchers see it.
-    pub(super) fn presence(&self) -> &Presence {
+    pub(super) fn presence(&self) -> &WatcherCount {
         &self.presence
     }
 
@@ -305,13 +305,13 @@ impl Board {
     /// Takes what is due, moving the cursor: shared frames as they are, or `joined` into one for a
     /// watcher that wants few, and without what it leaves out. A cursor that fell off the ring, or is of another generation, is
     /// folded forward: it gets one newer snapshot that says what it skipped.
-    pub fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> Due {
+    pub fn take(&self, cursor: &mut Cursor, joined: bool, omit: Omit) -> CursorDue {
         let mut state = self.locked();
         // A watcher that came from another node may be ahead of a list that was read a moment earlier. It waits: it has seen more, and
         // is never shown less.
         let is_ahead = cursor.at.epoch == state.list.at.epoch && cursor.at.seq > state.list.at.seq;
         if is_ahead || cursor.generation == state.generation && cursor.at.seq >= state.list.at.seq {
-            return Due::Nothing;
+            return CursorDue::Nothing;
         }
         let ring = match joined {
             _ if cursor.generation != state.generation => None,
@@ -322,14 +322,14 @@ impl Board {
             && let Some(last) = frames.last()
         {
             cursor.at.seq = last.last();
-            return Due::Frames(frames);
+            return CursorDue::Frames(frames);
         }
         let replaced = cursor.generation != state.generation;
         let cause = if replaced { SnapshotCause::Replace } else { SnapshotCause::Fold };
         self.metrics.snapshots[cause].inc();
         let (moved, frame) = state.snapshot(&self.feed, Some(&cursor.at), omit);
         *cursor = moved;
-        Due::Snapshot(frame)
+        CursorDue::Snapshot(frame)
     }
 
     /// Replaces the list. Every cursor gets a snapshot.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::moment::Moment;
+use super::moment::MonoTime;
 use crate::metrics::Metrics;
 use crate::metrics::labels::Bound;
 
@@ -82,16 +82,16 @@ impl Refused {
 /// How far a rate is used up: the moment at which it is free again. Never more than the burst ahead, and
 /// whatever is charged is charged whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used(Moment);
+pub(super) struct Used(MonoTime);
 
 impl Used {
-    pub(super) fn nothing(now: Moment) -> Used {
+    pub(super) fn nothing(now: MonoTime) -> Used {
         Used(now)
     }
 
     /// Until when there is nothing left; none while there is.
     #[inline]
-    pub(super) fn up_until(self, rate: Rate, now: Moment) -> Option<Moment> {
+    pub(super) fn up_until(self, rate: Rate, now: MonoTime) -> Option<MonoTime> {
         // Mostly nothing is used, and each watcher asks with each gift.
         if rate.per_second == 0 || self.0 <= now {
             return None;
@@ -102,7 +102,7 @@ impl Used {
         (free.since(now) >= ahead).then(|| free - ahead)
     }
 
-    pub(super) fn charge(&mut self, rate: Rate, count: usize, now: Moment) {
+    pub(super) fn charge(&mut self, rate: Rate, count: usize, now: MonoTime) {
         if rate.per_second > 0 {
             let more = Duration::from_secs_f64(count as f64 / f64::from(rate.per_second));
             self.0 = self.0.max(now) + more;
@@ -145,7 +145,7 @@ struct Share {
 }
 
 impl Share {
-    fn unused(now: Moment) -> Share {
+    fn unused(now: MonoTime) -> Share {
         let nothing = Used::nothing(now);
         Share { subscriptions: 0, new_feeds: nothing, history: nothing, rankings: nothing }
     }
@@ -153,7 +153,7 @@ impl Share {
 
 impl Bounds {
     pub(super) fn new(metrics: Arc<Metrics>) -> Arc<Bounds> {
-        let history = Mutex::new(Used::nothing(Moment::now()));
+        let history = Mutex::new(Used::nothing(MonoTime::now()));
         Arc::new(Bounds { limits: ArcSwap::default(), shares: Mutex::default(), history, metrics })
     }
 
@@ -177,7 +177,7 @@ impl Bounds {
         address: Option<IpAddr>,
         watched: Option<usize>,
         followed: usize,
-        now: Moment,
+        now: MonoTime,
     ) -> Result<Admission, Refused> {
         let new = watched.is_none();
         let limits = self.limits();
@@ -207,7 +207,7 @@ impl Bounds {
 
     /// Reserves a page of history for a watcher from `address`. False when the address, or the node, has read as much
     /// as it may: the watcher then gets a snapshot, which costs the store nothing.
-    pub(super) fn reserve_history(&self, address: Option<IpAddr>, now: Moment) -> bool {
+    pub(super) fn reserve_history(&self, address: Option<IpAddr>, now: MonoTime) -> bool {
         let limits = self.limits();
         let mut node = self.history();
         let mut shares = self.locked();
@@ -226,7 +226,7 @@ impl Bounds {
     }
 
     /// A page that was reserved came, and has this many bytes.
-    pub(super) fn settle_history(&self, address: Option<IpAddr>, bytes: usize, now: Moment) {
+    pub(super) fn settle_history(&self, address: Option<IpAddr>, bytes: usize, now: MonoTime) {
         self.metrics.history_bytes.inc_by(bytes as u64);
         let limits = self.limits();
         let bytes = bytes.max(PAGE_LEAST);
@@ -243,7 +243,7 @@ impl Bounds {
     }
 
     /// Whether a ranking may be read from the store for `address`, which is charged for it.
-    pub(super) fn admit_ranking(&self, address: IpAddr, now: Moment) -> bool {
+    pub(super) fn admit_ranking(&self, address: IpAddr, now: MonoTime) -> bool {
         let mut shares = self.locked();
         let share = shares.entry(address).or_insert_with(|| Share::unused(now));
         let may = share.rankings.up_until(RANKINGS, now).is_none();
@@ -262,7 +262,7 @@ impl Bounds {
     }
 
     /// Forgets addresses that have nothing.
-    pub(super) fn tidy(&self, now: Moment) {
+    pub(super) fn tidy(&self, now: MonoTime) {
         let is_used = |used: &Used| used.0 > now;
         self.locked().retain(|_, share| {
             share.subscriptions > 0
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn an_address_watches_so_many_feeds_and_others_are_not_touched() {
         let bounds = bounds(WatchLimits { subscriptions_per_address: 2, ..WatchLimits::default() });
-        let (one, two, now) = ("1.1.1.1".parse().ok(), "2.2.2.2".parse().ok(), Moment::now());
+        let (one, two, now) = ("1.1.1.1".parse().ok(), "2.2.2.2".parse().ok(), MonoTime::now());
         let mut held: Vec<_> = (0..2).map(|_| bounds.admit(one, Some(1), 0, now).ok().unwrap()).collect();
         assert_eq!(bounds.admit(one, Some(1), 0, now).err(), Some(Refused::Subscriptions));
         assert!(bounds.admit(two, Some(1), 0, now).is_ok() && bounds.admit(None, Some(1), 0, now).is_ok());
@@ -330,7 +330,7 @@ mod tests {
     fn new_feeds_are_limited_for_each_address_and_for_the_node_and_known_ones_are_not() {
         let new_feeds = Rate { per_second: 10, burst: 3 };
         let bounds = bounds(WatchLimits { followed_feeds: 100, new_feeds, ..WatchLimits::default() });
-        let (one, now) = ("1.1.1.1".parse().ok(), Moment::now());
+        let (one, now) = ("1.1.1.1".parse().ok(), MonoTime::now());
         let held: Vec<_> = (0..3).map(|_| bounds.admit(one, None, 0, now).ok().unwrap()).collect();
         assert_eq!(bounds.admit(one, None, 0, now).err(), Some(Refused::NewFeeds));
         assert!(bounds.admit(one, Some(1), 0, now).is_ok(), "somebody else watches it");
@@ -352,7 +352,7 @@ mod tests {
             history_bytes_of_node: three_pages,
             ..WatchLimits::default()
         };
-        let (bounds, now) = (bounds(limits), Moment::now());
+        let (bounds, now) = (bounds(limits), MonoTime::now());
         let address = |n: u8| Some(IpAddr::from([9, 9, 9, n]));
         let read = |address, bytes, now| {
             let may = bounds.reserve_history(address, now);
@@ -373,7 +373,7 @@ mod tests {
     fn pages_of_history_that_are_being_read_count_until_they_came_and_short_ones_as_a_call() {
         let rate = Rate { per_second: 1 << 20, burst: 1 << 20 };
         let bounds = bounds(WatchLimits { history_bytes: rate, ..WatchLimits::default() });
-        let (address, now) = ("9.9.9.9".parse().ok(), Moment::now());
+        let (address, now) = ("9.9.9.9".parse().ok(), MonoTime::now());
         let most = (1 << 20) / PAGE_RESERVED;
         assert_eq!((0..60).filter(|_| bounds.reserve_history(address, now)).count(), most);
         (0..most).for_each(|_| bounds.settle_history(address, 10, now));
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_rate_gives_its_burst_and_then_says_until_when_it_is_used_up() {
-        let (rate, now) = (Rate { per_second: 100, burst: 200 }, Moment::now());
+        let (rate, now) = (Rate { per_second: 100, burst: 200 }, MonoTime::now());
         let mut used = Used::nothing(now);
         used.charge(rate, 199, now);
         assert_eq!(used.up_until(rate, now), None);

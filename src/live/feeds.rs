@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 
 use super::board::{Board, Shown};
 use super::bounds::{Admission, Bounds, Refused, WatchLimits};
-use super::moment::Moment;
+use super::moment::MonoTime;
 use super::presence::{self, Reporter};
 use super::replica::Replica;
 use crate::domain::{FeedId, Position};
-use crate::engine::{Count, Head, Store, StoreError};
+use crate::engine::{Count, FeedHead, Store, StoreError};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
 
@@ -51,7 +51,7 @@ pub struct Live {
     bounds: Arc<Bounds>,
     /// Where replicas run, whichever worker's watcher asked for them.
     runtime: Handle,
-    feeds: Mutex<HashMap<FeedId, Entry>>,
+    feeds: Mutex<HashMap<FeedId, OpenFeed>>,
     /// Set once: over how long the goodbyes are spread.
     pub(super) closing: watch::Sender<Option<Duration>>,
     /// Gets the watchers that are to be judged again.
@@ -72,16 +72,16 @@ pub enum Judge {
     Marked(u32),
 }
 
-struct Entry {
+struct OpenFeed {
     metrics: Arc<Metrics>,
     board: Arc<Board>,
     leases: usize,
     idle_since: Instant,
-    heads: watch::Sender<Option<Head>>,
+    heads: watch::Sender<Option<FeedHead>>,
     replica: JoinHandle<()>,
 }
 
-impl Drop for Entry {
+impl Drop for OpenFeed {
     fn drop(&mut self) {
         self.replica.abort();
         self.metrics.feeds_watched.dec();
@@ -134,7 +134,7 @@ impl Live {
 
     /// Whether a ranking may be read from the store for somebody without a key at this address, who is charged for it.
     pub fn admit_ranking(&self, address: IpAddr) -> bool {
-        self.bounds.admit_ranking(address, Moment::now())
+        self.bounds.admit_ranking(address, MonoTime::now())
     }
 
     /// The same, without counting a refusal, which has not been answered yet.
@@ -143,7 +143,7 @@ impl Live {
             let feeds = self.locked();
             (feeds.get(feed).map(|entry| entry.board.watchers()), feeds.len())
         };
-        self.bounds.admit(address, watched, followed, Moment::now())
+        self.bounds.admit(address, watched, followed, MonoTime::now())
     }
 
     /// The list of a feed that somebody watches, if its board is not behind what this node knows to be
@@ -268,13 +268,13 @@ impl Live {
             let replica = self.runtime.spawn(self.parts.clone().keep(Part::Replica, follow));
             self.metrics.feeds_watched.inc();
             let (metrics, idle_since) = (self.metrics.clone(), Instant::now());
-            Entry { metrics, board, leases: 0, idle_since, heads, replica }
+            OpenFeed { metrics, board, leases: 0, idle_since, heads, replica }
         });
         entry.leases += 1;
         Lease { live: self.clone(), board: entry.board.clone() }
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, Entry>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<FeedId, OpenFeed>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -361,7 +361,7 @@ async fn compare(live: std::sync::Weak<Live>, beat: Beat) {
         let Some(live) = live.upgrade() else { return };
         beat.works();
         faults::pass("compare").await;
-        live.bounds.tidy(Moment::now());
+        live.bounds.tidy(MonoTime::now());
         let names: Vec<FeedId> = {
             let mut feeds = live.locked();
             feeds.retain(|_, entry| entry.leases > 0 || entry.idle_since.elapsed() < IDLE_FEED_TIME);

@@ -10,7 +10,7 @@ use slab::Slab;
 use tokio::task::JoinHandle;
 
 use super::batch::FrameBatch;
-use super::board::{Board, Cursor, Due};
+use super::board::{Board, Cursor, CursorDue};
 use super::feeds::{Lease, Live};
 use super::wake::{Wake, WakeQueue};
 use crate::domain::{FeedId, Omit};
@@ -54,12 +54,12 @@ struct LocalFeed {
     moves: RefCell<Option<JoinHandle<()>>>,
     /// Changes of the board up to which watchers were woken.
     appended: Cell<u64>,
-    shared: RefCell<Shared>,
+    shared: RefCell<SharedDelivery>,
 }
 
 /// What one version of the board owes to cursors, worked out once for all that stand at the same place.
 #[derive(Default)]
-struct Shared {
+struct SharedDelivery {
     version: u64,
     /// A cursor to which nothing is owed.
     end: Option<Cursor>,
@@ -98,7 +98,7 @@ impl LocalFeed {
 
     fn wake_all(&self) {
         // What was shared before is out of date, and is not kept while nobody asks.
-        *self.shared.borrow_mut() = Shared::default();
+        *self.shared.borrow_mut() = SharedDelivery::default();
         let appended = self.lease.board().appended();
         let changes = appended - self.appended.replace(appended);
         self.feeds.wakes.owe(changes * self.waiting.borrow().len() as u64);
@@ -184,7 +184,7 @@ impl Watch {
         let version = board.version();
         let mut shared = self.local.shared.borrow_mut();
         if shared.version != version {
-            *shared = Shared { version, ..Shared::default() };
+            *shared = SharedDelivery { version, ..SharedDelivery::default() };
         }
         if shared.end.as_ref() == Some(cursor) {
             return None;
@@ -196,12 +196,12 @@ impl Watch {
         }
         let from = (!joined).then(|| cursor.clone());
         match board.take(cursor, joined, omit) {
-            Due::Nothing => {
+            CursorDue::Nothing => {
                 shared.end = Some(cursor.clone());
                 None
             }
-            Due::Snapshot(frame) => Some(FrameBatch::one(frame)),
-            Due::Frames(frames) => {
+            CursorDue::Snapshot(frame) => Some(FrameBatch::one(frame)),
+            CursorDue::Frames(frames) => {
                 let batch = FrameBatch::of(frames, true);
                 shared.batches.extend(from.map(|from| (from, omit, batch.clone())));
                 Some(batch)

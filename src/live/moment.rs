@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 /// Nanoseconds since the process began to count, plus one; five centuries fit, and what lies outside is the nearest that fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(NonZeroU64);
+pub struct MonoTime(NonZeroU64);
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-impl Moment {
+impl MonoTime {
     /// Now.
-    pub fn now() -> Moment {
-        Moment::after(nanos(BEGUN.elapsed()))
+    pub fn now() -> MonoTime {
+        MonoTime::after(nanos(BEGUN.elapsed()))
     }
 
     /// As the standard library has it, for those that wait.
@@ -26,31 +26,31 @@ impl Moment {
 
     /// How long it has been since `earlier`; nothing when that is still to come.
     #[inline]
-    pub fn since(self, earlier: Moment) -> Duration {
+    pub fn since(self, earlier: MonoTime) -> Duration {
         Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     #[inline]
-    fn after(nanos: u64) -> Moment {
-        Moment(NonZeroU64::MIN.saturating_add(nanos))
+    fn after(nanos: u64) -> MonoTime {
+        MonoTime(NonZeroU64::MIN.saturating_add(nanos))
     }
 }
 
-impl Add<Duration> for Moment {
-    type Output = Moment;
+impl Add<Duration> for MonoTime {
+    type Output = MonoTime;
 
     #[inline]
-    fn add(self, time: Duration) -> Moment {
-        Moment(self.0.saturating_add(nanos(time)))
+    fn add(self, time: Duration) -> MonoTime {
+        MonoTime(self.0.saturating_add(nanos(time)))
     }
 }
 
-impl Sub<Duration> for Moment {
-    type Output = Moment;
+impl Sub<Duration> for MonoTime {
+    type Output = MonoTime;
 
     #[inline]
-    fn sub(self, time: Duration) -> Moment {
-        Moment::after((self.0.get() - 1).saturating_sub(nanos(time)))
+    fn sub(self, time: Duration) -> MonoTime {
+        MonoTime::after((self.0.get() - 1).saturating_sub(nanos(time)))
     }
 }
 
@@ -65,17 +65,17 @@ mod tests {
 
     #[test]
     fn moments_are_as_far_apart_as_they_were_said_to_be() {
-        let now = Moment::now();
+        let now = MonoTime::now();
         let later = now + Duration::from_secs(7_000);
         assert_eq!(later.since(now), Duration::from_secs(7_000));
         assert_eq!(later.instant() - now.instant(), Duration::from_secs(7_000));
         assert_eq!((later - Duration::from_secs(7_000), now.since(later)), (now, Duration::ZERO));
-        assert_eq!(size_of::<Option<Moment>>(), 8);
+        assert_eq!(size_of::<Option<MonoTime>>(), 8);
     }
 
     #[test]
     fn what_does_not_fit_is_the_first_or_the_last_moment() {
-        let (first, last) = (Moment::now() - Duration::MAX, Moment::now() + Duration::MAX);
+        let (first, last) = (MonoTime::now() - Duration::MAX, MonoTime::now() + Duration::MAX);
         assert_eq!((first - Duration::from_secs(1), last + Duration::from_secs(1)), (first, last));
         assert!(first.instant() <= Instant::now() && Instant::now() < last.instant());
     }

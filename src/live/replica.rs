@@ -14,7 +14,7 @@ use super::board::Board;
 use crate::domain::{
     Change, FeedId, FeedList, Millis, Op, Policy, Position, RemoveReason, Tag, TellPresence, Visibility,
 };
-use crate::engine::{Head, Missed, Notice, Snapshot, Store, StoreError, Subscription};
+use crate::engine::{FeedHead, Missed, Notice, Snapshot, Store, StoreError, Subscription};
 use crate::metrics::Metrics;
 use crate::metrics::labels::RepairedBy;
 use crate::supervise::{Beat, faults};
@@ -81,7 +81,7 @@ impl FeedSource for Store {
 pub(super) struct Replica<S> {
     store: S,
     board: Arc<Board>,
-    comparisons: watch::Receiver<Option<Head>>,
+    comparisons: watch::Receiver<Option<FeedHead>>,
     beat: Beat,
     list: FeedList,
     /// The mark of the newest change in `list`.
@@ -118,7 +118,7 @@ impl<S: FeedSource> Replica<S> {
     pub(super) fn new(
         store: S,
         board: Arc<Board>,
-        comparisons: watch::Receiver<Option<Head>>,
+        comparisons: watch::Receiver<Option<FeedHead>>,
         metrics: Arc<Metrics>,
         beat: Beat,
     ) -> Self {
@@ -376,7 +376,7 @@ impl<S: FeedSource> Replica<S> {
 
     /// A head that is behind may only have been read a moment ago; one that stays behind is a store
     /// that went back.
-    async fn compare(&mut self, head: Head) -> Result<(), Stop> {
+    async fn compare(&mut self, head: FeedHead) -> Result<(), Stop> {
         let at = &self.list.at;
         let behind = head.at.epoch == at.epoch && head.at.seq < at.seq;
         if behind && self.suspect.as_ref() != Some(&head.at) {

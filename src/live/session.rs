@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::batch::FrameBatch;
 use super::bounds::{Admission, Refused, Used};
 use super::frame::Encoding;
-use super::moment::Moment;
+use super::moment::MonoTime;
 use super::wake::Wake;
 pub use super::watching::WatchOptions;
 use super::watching::{KEEPALIVE, Watching};
@@ -54,12 +54,12 @@ pub enum Full {
 impl Session {
     /// A session that watches nothing yet. `address`: the one that it counts for; `None` if that is not limited.
     pub fn new(worker: Rc<Worker>, address: Option<IpAddr>) -> Self {
-        let nothing = Used::nothing(Moment::now());
+        let nothing = Used::nothing(MonoTime::now());
         Session { worker, watches: SmallVec::new(), turn: 0, address, commands: nothing, replayed: nothing }
     }
 
     /// Whether another command may come now: their rate is limited.
-    pub fn may_command(&mut self, now: Moment) -> bool {
+    pub fn may_command(&mut self, now: MonoTime) -> bool {
         let rate = self.worker.live().bounds().limits().commands;
         let may = self.commands.up_until(rate, now).is_none();
         match may {
@@ -139,7 +139,7 @@ impl Session {
 
     /// The next frames that are owed, or pending: then `wake` is woken when there may be some. What is handed
     /// out counts as sent.
-    pub fn next(&mut self, now: Moment, wake: &Wake) -> Poll<Rc<FrameBatch>> {
+    pub fn next(&mut self, now: MonoTime, wake: &Wake) -> Poll<Rc<FrameBatch>> {
         let feeds = self.watches.len();
         for n in 0..feeds {
             let at = (self.turn as usize + n) % feeds;
@@ -159,11 +159,11 @@ impl Session {
 
     /// Until when nothing more is sent to watchers who are not where their feed is.
     #[inline]
-    fn must_pause(&self, now: Moment) -> Option<Moment> {
+    fn must_pause(&self, now: MonoTime) -> Option<MonoTime> {
         self.replayed.up_until(self.worker.live().bounds().limits().replay_bytes, now)
     }
 
-    fn charge(&mut self, batch: &FrameBatch, now: Moment) {
+    fn charge(&mut self, batch: &FrameBatch, now: MonoTime) {
         let rate = self.worker.live().bounds().limits().replay_bytes;
         self.replayed.charge(rate, batch.len(), now);
         if self.replayed.up_until(rate, now).is_some() {
@@ -185,7 +185,7 @@ impl Session {
 
     /// When [`Session::next`] should be asked again even if nothing woke the task.
     #[inline]
-    pub fn deadline(&self, now: Moment) -> Moment {
+    pub fn deadline(&self, now: MonoTime) -> MonoTime {
         let pause = self.must_pause(now);
         let soonest = self.watches.iter().map(|watching| match pause.filter(|_| watching.is_replaying()) {
             Some(until) => until,

@@ -13,7 +13,7 @@ use super::board::{Board, Cursor, Start};
 use super::feeds::Live;
 use super::frame::{Frame, KEEPALIVE_MS};
 use super::local::Watch;
-use super::moment::Moment;
+use super::moment::MonoTime;
 use super::wake::Wake;
 use super::worker::Worker;
 use crate::domain::{Change, FeedId, Millis, Omit, Position};
@@ -45,11 +45,11 @@ pub struct WatchOptions {
 /// A feed as one connection watches it.
 pub(super) struct Watching {
     watch: Watch,
-    phase: Phase,
+    phase: CatchUp,
     ready: Option<Rc<FrameBatch>>,
     /// The version of presence that the watcher got last.
     presence: u64,
-    last_sent: Moment,
+    last_sent: MonoTime,
     /// Least time between two deliveries, from `max_hz`, in microseconds.
     spacing: u32,
     /// What it does not get.
@@ -70,7 +70,7 @@ impl Drop for Watching {
     }
 }
 
-enum Phase {
+enum CatchUp {
     /// Is not where the feed is yet.
     Starting(Box<Starting>),
     /// Follows the board.
@@ -80,16 +80,16 @@ enum Phase {
 /// How a watcher gets to where the feed is.
 enum Starting {
     /// Waits for the board's first list, or for it to reach what is known to be acknowledged.
-    Opening { since: Option<Position>, known: Option<Position>, until: Moment },
+    Opening { since: Option<Position>, known: Option<Position>, until: MonoTime },
     /// Gets a snapshot as soon as the board is where the store was known to be.
-    Stale { since: Position, known: Position, until: Moment },
+    Stale { since: Position, known: Position, until: MonoTime },
     /// Reads history from the store, because the ring does not reach back far enough.
     Reading { since: Position, resumed: bool, page: PageRead },
 }
 
-impl From<Starting> for Phase {
-    fn from(starting: Starting) -> Phase {
-        Phase::Starting(Box::new(starting))
+impl From<Starting> for CatchUp {
+    fn from(starting: Starting) -> CatchUp {
+        CatchUp::Starting(Box::new(starting))
     }
 }
 
@@ -113,13 +113,13 @@ impl Watching {
             watch.board().overlay_arrived();
         }
         let known = worker.live().store().known(feed);
-        let phase = Starting::Opening { since, known, until: Moment::now() + FRESH_WITHIN }.into();
+        let phase = Starting::Opening { since, known, until: MonoTime::now() + FRESH_WITHIN }.into();
         Watching {
             watch,
             phase,
             ready: None,
             presence: 0,
-            last_sent: Moment::now(),
+            last_sent: MonoTime::now(),
             spacing: u32::try_from(spacing.as_micros()).unwrap_or(u32::MAX),
             omit,
             overlay,
@@ -147,7 +147,7 @@ impl Watching {
 
     /// What was handed out last ended behind this change, whatever was handed out: the rest is handed out again.
     pub(super) fn goes_back(&mut self, seq: u64) {
-        if let Phase::Following(cursor) = &mut self.phase {
+        if let CatchUp::Following(cursor) = &mut self.phase {
             cursor.at.seq = seq;
         }
     }
@@ -158,7 +158,7 @@ impl Watching {
         &mut self,
         worker: &Worker,
         address: Option<IpAddr>,
-        now: Moment,
+        now: MonoTime,
         wake: &Wake,
     ) -> Poll<Rc<FrameBatch>> {
         loop {
@@ -177,8 +177,8 @@ impl Watching {
             // Registered before the board is looked at: a move in between wakes.
             self.watch.wake_with(wake);
             let starting = match &mut self.phase {
-                Phase::Starting(starting) => &mut **starting,
-                Phase::Following(_) => {
+                CatchUp::Starting(starting) => &mut **starting,
+                CatchUp::Following(_) => {
                     if self.follow(now).is_pending() {
                         return Poll::Pending;
                     }
@@ -194,7 +194,7 @@ impl Watching {
                     match board.start(since.as_ref(), self.omit) {
                         Start::NotReady => return Poll::Pending,
                         Start::At(cursor, frame) => {
-                            self.phase = Phase::Following(cursor);
+                            self.phase = CatchUp::Following(cursor);
                             self.ready = Some(FrameBatch::one(frame));
                         }
                         Start::AskHistory => {
@@ -209,7 +209,7 @@ impl Watching {
                         return Poll::Pending;
                     }
                     let (cursor, frame) = board.snapshot(Some(since), self.omit);
-                    self.phase = Phase::Following(cursor);
+                    self.phase = CatchUp::Following(cursor);
                     self.ready = Some(FrameBatch::one(frame));
                 }
                 Starting::Reading { since, resumed, page } => {
@@ -224,8 +224,8 @@ impl Watching {
     }
 
     /// Takes what is due to a watcher that is where the feed is; pending: nothing is.
-    fn follow(&mut self, now: Moment) -> Poll<()> {
-        let Phase::Following(cursor) = &mut self.phase else { return Poll::Ready(()) };
+    fn follow(&mut self, now: MonoTime) -> Poll<()> {
+        let CatchUp::Following(cursor) = &mut self.phase else { return Poll::Ready(()) };
         let spacing = Duration::from_micros(self.spacing.into());
         let silence = now.since(self.last_sent);
         if silence < spacing {
@@ -265,12 +265,12 @@ impl Watching {
         page: Option<HistoryPage>,
     ) {
         let feed = self.watch.feed().clone();
-        let until = Moment::now() + FRESH_WITHIN;
+        let until = MonoTime::now() + FRESH_WITHIN;
         let changes = match page {
             Some(HistoryPage::Changes(changes)) => changes,
             // A snapshot is right, once the board is where the store is.
             Some(HistoryPage::NotCovered(head)) => {
-                live.bounds().settle_history(address, 0, Moment::now());
+                live.bounds().settle_history(address, 0, MonoTime::now());
                 self.phase = Starting::Stale { since, known: head, until }.into();
                 return;
             }
@@ -282,7 +282,7 @@ impl Watching {
                     true => {
                         Starting::Opening { known: Some(since.clone()), since: Some(since), until }.into()
                     }
-                    false => Starting::Stale { known: since.clone(), since, until: Moment::now() }.into(),
+                    false => Starting::Stale { known: since.clone(), since, until: MonoTime::now() }.into(),
                 };
                 return;
             }
@@ -300,11 +300,11 @@ impl Watching {
             frames.push(frame.omitting(self.omit));
             at.seq = last.seq;
         }
-        live.bounds().settle_history(address, bytes, Moment::now());
+        live.bounds().settle_history(address, bytes, MonoTime::now());
         let cursor = self.watch.board().cursor(at.clone());
         // An empty page is the end of history: the board may be a moment behind the store.
         self.phase = match changes.is_empty() || self.watch.board().reaches(&cursor) {
-            true => Phase::Following(cursor),
+            true => CatchUp::Following(cursor),
             false => read(live, &feed, address, at, true),
         };
         self.ready = (!frames.is_empty()).then(|| FrameBatch::of(frames, false));
@@ -312,8 +312,8 @@ impl Watching {
 
     /// When it should be asked again even if nothing woke it.
     #[inline]
-    pub(super) fn deadline(&self, now: Moment) -> Moment {
-        if let Phase::Starting(starting) = &self.phase {
+    pub(super) fn deadline(&self, now: MonoTime) -> MonoTime {
+        if let CatchUp::Starting(starting) = &self.phase {
             match &**starting {
                 Starting::Opening { until, .. } | Starting::Stale { until, .. } if *until > now => {
                     return *until;
@@ -333,8 +333,8 @@ impl Watching {
 
 /// Reads the next page of history, unless its budget is used up: then the watcher gets a snapshot, which is never older
 /// than what it has.
-fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Position, resumed: bool) -> Phase {
-    let now = Moment::now();
+fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Position, resumed: bool) -> CatchUp {
+    let now = MonoTime::now();
     if !live.bounds().reserve_history(address, now) {
         return Starting::Stale { known: since.clone(), since, until: now + FRESH_WITHIN }.into();
     }
@@ -351,7 +351,7 @@ fn read(live: &Arc<Live>, feed: &FeedId, address: Option<IpAddr>, since: Positio
 
 /// True while the board is not yet where the feed is known to be. What the board still gathers is
 /// asked for at once: a newcomer has waited long enough.
-fn must_wait(board: &Board, known: Option<&Position>, until: Moment, now: Moment) -> bool {
+fn must_wait(board: &Board, known: Option<&Position>, until: MonoTime, now: MonoTime) -> bool {
     let behind = match (known, board.position()) {
         (Some(known), Some(at)) => at.epoch != known.epoch || at.seq < known.seq,
         _ => false,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::moment::Moment;
+use super::moment::MonoTime;
 
 /// How exact the wheel is.
 const TICK_TIME: Duration = Duration::from_millis(10);
@@ -25,7 +25,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Entries by the tick at which they are looked at.
 pub(super) struct Wheel {
-    start: Moment,
+    start: MonoTime,
     /// Ticks before this one have ended.
     next: u64,
     slots: Vec<Vec<u32>>,
@@ -33,12 +33,12 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    pub(super) fn new(start: Moment) -> Self {
+    pub(super) fn new(start: MonoTime) -> Self {
         Wheel { start, next: 0, slots: vec![Vec::new(); SLOTS as usize], occupied: [0; SLOTS as usize / 64] }
     }
 
     /// The tick under which a deadline belongs: never before it.
-    pub(super) fn tick(&self, at: Moment) -> u64 {
+    pub(super) fn tick(&self, at: MonoTime) -> u64 {
         let since = at.since(self.start);
         let tick = since.as_nanos().div_ceil(TICK_TIME.as_nanos()) as u64;
         let tick = if tick > self.next + FAR_TICKS { tick.next_multiple_of(COARSE_TICKS) } else { tick };
@@ -53,7 +53,7 @@ impl Wheel {
     }
 
     /// When the next tick with an entry ends.
-    pub(super) fn wake_at(&self) -> Option<Moment> {
+    pub(super) fn wake_at(&self) -> Option<MonoTime> {
         let tick = self.next_occupied()?;
         Some(self.start + Duration::from_nanos(TICK_TIME.as_nanos() as u64 * tick))
     }
@@ -80,7 +80,7 @@ impl Wheel {
     }
 
     /// Moves on to `now`: every tick that has ended, with its entries.
-    pub(super) fn turn(&mut self, now: Moment) -> Vec<(u64, Vec<u32>)> {
+    pub(super) fn turn(&mut self, now: MonoTime) -> Vec<(u64, Vec<u32>)> {
         let since = now.since(self.start);
         let over = (since.as_nanos() / TICK_TIME.as_nanos()) as u64;
         let mut due = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
             deadlines in prop::collection::vec(0..60_000u64, 1..200),
             steps in prop::collection::vec(1..9_000u64, 1..60),
         ) {
-            let start = Moment::now();
+            let start = MonoTime::now();
             let mut wheel = Wheel::new(start);
             for (n, at) in deadlines.iter().enumerate() {
                 let tick = wheel.tick(start + Duration::from_millis(*at));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_near_deadline_is_exact_to_a_tick_and_far_ones_come_together() {
-        let start = Moment::now();
+        let start = MonoTime::now();
         let wheel = Wheel::new(start);
         let tick = |ms: u64| wheel.tick(start + Duration::from_millis(ms));
         assert_eq!((tick(1), tick(10), tick(11), tick(333)), (1, 1, 2, 34));

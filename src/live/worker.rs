@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::feeds::{Judge, Live};
 use super::local::{LocalFeeds, Watch};
-use super::moment::Moment;
+use super::moment::MonoTime;
 use super::wake::{Wake, WakeQueue};
 use super::wheel::{NEVER, Wheel};
 use crate::domain::FeedId;
@@ -36,7 +36,7 @@ pub struct Worker {
 }
 
 struct TimerSlot {
-    at: Moment,
+    at: MonoTime,
     /// The tick under which the wheel has it, or [`NEVER`].
     filed: u64,
     wake: Option<Wake>,
@@ -54,7 +54,7 @@ impl Worker {
             live: live.clone(),
             feeds: LocalFeeds::new(wakes.clone()),
             timers: RefCell::default(),
-            wheel: RefCell::new(Wheel::new(Moment::now())),
+            wheel: RefCell::new(Wheel::new(MonoTime::now())),
             closer: Rc::default(),
             wakes,
             tasks: RefCell::default(),
@@ -97,7 +97,7 @@ impl Worker {
     /// A deadline of one connection. Woken up to a hundredth of a second late, or a quarter when it
     /// was more than a second away.
     pub fn timer(self: &Rc<Self>) -> Timer {
-        let at = Moment::now() + Duration::from_secs(3600);
+        let at = MonoTime::now() + Duration::from_secs(3600);
         let leaving = self.closing.get();
         let slot =
             self.timers.borrow_mut().insert(TimerSlot { at, filed: NEVER, wake: None, leaving, mark: 0 });
@@ -107,7 +107,7 @@ impl Worker {
 
     /// Files every deadline anew: a panic may have lost some that were taken out of the wheel.
     fn wind(&self) {
-        let mut wheel = Wheel::new(Moment::now());
+        let mut wheel = Wheel::new(MonoTime::now());
         for (slot, timer) in self.timers.borrow_mut().iter_mut() {
             if timer.wake.is_some() {
                 timer.filed = wheel.tick(timer.at);
@@ -119,7 +119,7 @@ impl Worker {
 
     /// Wakes every connection whose deadline has passed. It wakes them after the borrows end, because
     /// waking may drop a connection, which then borrows to leave.
-    fn ring(&self, now: Moment) {
+    fn ring(&self, now: MonoTime) {
         faults::pass_blocking("ticks");
         let mut woken = Vec::new();
         {
@@ -170,7 +170,7 @@ impl Timer {
     }
 
     /// Wakes at `at`, or when it is time to say goodbye.
-    pub fn set(&self, at: Moment, wake: &Wake) {
+    pub fn set(&self, at: MonoTime, wake: &Wake) {
         let mut timers = self.worker.timers.borrow_mut();
         let Some(timer) = timers.get_mut(self.slot) else { return };
         timer.at = at;
@@ -218,7 +218,7 @@ async fn tick(worker: Weak<Worker>) {
             Some(at) => drop(tokio::time::timeout_at(at.instant().into(), closer.notified()).await),
         }
         let Some(worker) = worker.upgrade() else { return };
-        worker.ring(Moment::now());
+        worker.ring(MonoTime::now());
     }
 }
 
@@ -249,12 +249,12 @@ async fn close(worker: Weak<Worker>, live: Arc<Live>) {
     };
     let Some(worker) = worker.upgrade() else { return };
     worker.closing.set(true);
-    let begun = Moment::now();
+    let begun = MonoTime::now();
     // A connection that begins from here on is closed at once, so these are all that must be closed here.
     let slots: Vec<usize> = worker.timers.borrow().iter().map(|(slot, _)| slot).collect();
     let mut told = 0;
     while told < slots.len() {
-        let due = match Moment::now().since(begun) {
+        let due = match MonoTime::now().since(begun) {
             elapsed if elapsed >= time => slots.len(),
             elapsed => (elapsed.as_secs_f64() / time.as_secs_f64() * slots.len() as f64) as usize,
         };

@@ -35,7 +35,7 @@ pub struct Settings {
     pub default_gift: GiftKind,
     /// From how many smallest units on a gift has which tier; ascending.
     pub tiers: Vec<(u64, u8)>,
-    pub(super) rules: Rules,
+    pub(super) rules: SourceRules,
     pub(super) user_prefix: String,
     pub(super) decimals: BTreeMap<String, u8>,
     /// An event without an amount is a gift without a value: nobody said where the amount is.
@@ -44,7 +44,7 @@ pub struct Settings {
 
 /// What a preset and the source's own settings come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rules {
+pub(super) struct SourceRules {
     pub verify: Scheme,
     pub body: Form,
     pub events: Vec<EventRule>,
@@ -72,7 +72,7 @@ impl Settings {
         let preset = preset::named(name).filter(|preset| preset.verify.is_some())?;
         let gift = GiftKind { id: "tip".into(), name: "Tip".into(), icon: None };
         let rules =
-            Rules { verify: preset.verify.clone()?, body: form(preset), events: preset.event.clone() };
+            SourceRules { verify: preset.verify.clone()?, body: form(preset), events: preset.event.clone() };
         Some(Settings::with(preset, String::new(), gift, vec![], rules))
     }
 
@@ -81,7 +81,7 @@ impl Settings {
         credential: String,
         default_gift: GiftKind,
         tiers: Vec<(u64, u8)>,
-        rules: Rules,
+        rules: SourceRules,
     ) -> Settings {
         Settings {
             preset: preset.name.clone(),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn custom_says_everything_itself() {
-        let Rules { verify, body, events } = parse(&custom()).unwrap().rules;
+        let SourceRules { verify, body, events } = parse(&custom()).unwrap().rules;
         let hmac = Scheme::Hmac { header: "x-sig".into(), encoding: Encoding::Base64, prefix: "v1=".into() };
         assert_eq!((verify, body), (hmac, Form::Field("payload".into())));
         assert_eq!((events[0].what, events[1].what), (What::Refund, What::Gift));

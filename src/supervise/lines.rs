@@ -32,7 +32,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Where lines go.
 pub type LineTarget = Box<dyn Write + Send>;
 
-enum Task {
+enum LineTask {
     Line(Vec<u8>),
     Target(Option<LineTarget>),
 }
@@ -44,14 +44,14 @@ pub type LossReport = Box<dyn FnMut(u64, Option<&io::Error>) + Send>;
 /// The queue in front of the thread. The thread ends when this is dropped; call [`LineWriter::flush`] before that.
 #[derive(Debug)]
 pub struct LineWriter {
-    tasks: SyncSender<Task>,
-    waiting: Arc<Waiting>,
+    tasks: SyncSender<LineTask>,
+    waiting: Arc<UnwrittenLines>,
     dropped: Counter,
 }
 
 /// What was queued and is not written yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnwrittenLines {
     tasks: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -66,7 +66,7 @@ impl LineWriter {
         restarted: impl Fn() + Send + 'static,
     ) -> io::Result<LineWriter> {
         let (tasks, queue) = sync_channel(MAX_LINES);
-        let waiting = Arc::<Waiting>::default();
+        let waiting = Arc::<UnwrittenLines>::default();
         let mut thread = Thread {
             name,
             target: None,
@@ -92,7 +92,7 @@ impl LineWriter {
         let bytes = line.len();
         // Reserved before it is sent, so that several threads together cannot exceed the bound.
         let fits = self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_BYTES;
-        if !fits || !self.send(Task::Line(line)) {
+        if !fits || !self.send(LineTask::Line(line)) {
             self.waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.inc();
         }
@@ -100,13 +100,13 @@ impl LineWriter {
 
     /// Lines that are queued from now on go there. An error if the queue is full.
     pub fn set_target(&self, target: Option<LineTarget>) -> io::Result<()> {
-        match self.send(Task::Target(target)) {
+        match self.send(LineTask::Target(target)) {
             true => Ok(()),
             false => Err(io::Error::other("the lines before are not written yet")),
         }
     }
 
-    fn send(&self, task: Task) -> bool {
+    fn send(&self, task: LineTask) -> bool {
         self.waiting.tasks.fetch_add(1, Ordering::Release);
         let sent = self.tasks.try_send(task).is_ok();
         if !sent {
@@ -153,7 +153,7 @@ struct Thread {
     target: Option<LineTarget>,
     /// The last line was written in part.
     torn: bool,
-    waiting: Arc<Waiting>,
+    waiting: Arc<UnwrittenLines>,
     dropped: Counter,
     /// How many of `dropped` were reported.
     reported: u64,
@@ -163,13 +163,13 @@ struct Thread {
 
 impl Thread {
     /// Until the queue is dropped.
-    fn run(&mut self, queue: &Receiver<Task>) {
+    fn run(&mut self, queue: &Receiver<LineTask>) {
         while let Ok(task) = queue.recv() {
             // Released also if this panics.
-            let _taken = Taken { waiting: self.waiting.clone(), bytes: task.bytes() };
+            let _taken = CurrentTask { waiting: self.waiting.clone(), bytes: task.bytes() };
             match task {
-                Task::Target(target) => (self.target, self.torn) = (target, false),
-                Task::Line(line) => {
+                LineTask::Target(target) => (self.target, self.torn) = (target, false),
+                LineTask::Line(line) => {
                     faults::pass_blocking(self.name);
                     let written = self.write(&line);
                     if written.is_err() {
@@ -211,22 +211,22 @@ impl Thread {
     }
 }
 
-impl Task {
+impl LineTask {
     fn bytes(&self) -> usize {
         match self {
-            Task::Line(line) => line.len(),
-            Task::Target(_) => 0,
+            LineTask::Line(line) => line.len(),
+            LineTask::Target(_) => 0,
         }
     }
 }
 
 /// A task that the thread is at.
-struct Taken {
-    waiting: Arc<Waiting>,
+struct CurrentTask {
+    waiting: Arc<UnwrittenLines>,
     bytes: usize,
 }
 
-impl Drop for Taken {
+impl Drop for CurrentTask {
     fn drop(&mut self) {
         self.waiting.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.waiting.tasks.fetch_sub(1, Ordering::Release);

@@ -47,14 +47,14 @@ const RAN_WELL: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Parts {
     metrics: Arc<Metrics>,
-    running: Mutex<Slab<Arc<State>>>,
+    running: Mutex<Slab<Arc<PartState>>>,
     failure: watch::Sender<Option<String>>,
     /// Beats are milliseconds since then.
     begun: Instant,
 }
 
 #[derive(Debug)]
-struct State {
+struct PartState {
     part: Part,
     begun: Instant,
     /// When the part last made a step of the work that it has, in milliseconds since `begun`, plus 1;
@@ -148,7 +148,8 @@ impl Parts {
         if let Some(why) = &*self.failure.borrow() {
             return Err(why.clone());
         }
-        let down = |state: &Arc<State>| state.down.load(Ordering::Relaxed) && !state.part.is_of_one_feed();
+        let down =
+            |state: &Arc<PartState>| state.down.load(Ordering::Relaxed) && !state.part.is_of_one_feed();
         let down = self.locked().iter().find(|(_, state)| down(state)).map(|(_, state)| state.part);
         match down {
             Some(part) => Err(format!("{} has panicked and is about to be started again", part.about())),
@@ -160,7 +161,7 @@ impl Parts {
     pub fn working(&self, now: Instant) -> Result<(), String> {
         self.alive()?;
         let now = millis(now.saturating_duration_since(self.begun));
-        let silent = |state: &Arc<State>| {
+        let silent = |state: &Arc<PartState>| {
             let stepped = state.stepped.load(Ordering::Relaxed);
             let silence = Duration::from_millis(now.saturating_sub(stepped - u64::from(stepped > 0)));
             (stepped > 0 && silence >= STUCK_AFTER).then_some((state.part, silence))
@@ -183,12 +184,12 @@ impl Parts {
 
     fn register(self: &Arc<Self>, part: Part) -> Registered {
         let (stepped, down) = (AtomicU64::new(0), AtomicBool::new(false));
-        let state = Arc::new(State { part, begun: self.begun, stepped, down });
+        let state = Arc::new(PartState { part, begun: self.begun, stepped, down });
         let key = self.locked().insert(state.clone());
         Registered { parts: self.clone(), state, key }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Slab<Arc<State>>> {
+    fn locked(&self) -> MutexGuard<'_, Slab<Arc<PartState>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -197,7 +198,7 @@ impl Parts {
 #[derive(Debug)]
 struct Registered {
     parts: Arc<Parts>,
-    state: Arc<State>,
+    state: Arc<PartState>,
     key: usize,
 }
 
@@ -215,7 +216,7 @@ impl Drop for Registered {
 
 /// How a part says that it goes on.
 #[derive(Clone, Debug)]
-pub struct Beat(Arc<State>);
+pub struct Beat(Arc<PartState>);
 
 impl Beat {
     /// There is work, and a step of it was made, or begins.

@@ -130,8 +130,9 @@ async fn listen(
 ) -> Result<(), ListenError> {
     let gateway = Gateway::new(&options.gateway, &options.feed)?;
     let printer = Printer::start()?;
-    let target = options.forward.clone().map(|url| Target::new(url, options.secret.clone())).transpose()?;
-    let reader = Reader { gateway, feed: options.feed, group: options.group };
+    let target =
+        options.forward.clone().map(|url| ForwardTarget::new(url, options.secret.clone())).transpose()?;
+    let reader = GroupReader { gateway, feed: options.feed, group: options.group };
     let mut jitter = Dice::new(Millis::now().0.unsigned_abs());
     let (mut is_reading, mut failed, mut refusals) = (false, 0, 0);
     loop {
@@ -166,7 +167,7 @@ async fn listen(
                 if entries.is_empty() {
                     continue;
                 }
-                let mut batch = Batch { entries, done: 0, accepted: Vec::new(), refused: Vec::new() };
+                let mut batch = EntryBatch { entries, done: 0, accepted: Vec::new(), refused: Vec::new() };
                 let worked = {
                     let mut work = pin!(batch.work(&reader.feed, target.as_ref(), &printer));
                     tokio::select! {
@@ -212,13 +213,13 @@ fn pause_after((first, last): (Duration, Duration), times: u32) -> Duration {
 }
 
 /// A group of a feed.
-struct Reader {
+struct GroupReader {
     gateway: Gateway,
     feed: FeedId,
     group: GroupId,
 }
 
-impl Reader {
+impl GroupReader {
     async fn claim(&self, wait_ms: u64, from: From) -> Attempt {
         let from = if from == From::Now { "now" } else { "start" };
         let body = json!({
@@ -230,7 +231,7 @@ impl Reader {
     }
 
     /// Acknowledges what was accepted, and gives back what was refused.
-    async fn settle(&self, batch: &Batch) -> Result<(), ListenError> {
+    async fn settle(&self, batch: &EntryBatch) -> Result<(), ListenError> {
         for (verb, cursors) in [("ack", &batch.accepted), ("nack", &batch.refused)] {
             if cursors.is_empty() {
                 continue;
@@ -247,7 +248,7 @@ impl Reader {
 }
 
 /// Entries in hand.
-struct Batch {
+struct EntryBatch {
     entries: Vec<Box<RawValue>>,
     /// How many of them, from the front, are accepted or refused.
     done: usize,
@@ -255,12 +256,12 @@ struct Batch {
     refused: Vec<String>,
 }
 
-impl Batch {
+impl EntryBatch {
     /// Prints every entry, or has the program take it. `Err(Some)`: standard output cannot be written.
     async fn work(
         &mut self,
         feed: &FeedId,
-        target: Option<&Target>,
+        target: Option<&ForwardTarget>,
         printer: &Printer,
     ) -> Result<(), Option<io::Error>> {
         let mut size = self.entries.len();
@@ -304,21 +305,21 @@ impl Batch {
 
 fn cursor_of(entry: &RawValue) -> String {
     #[derive(Default, Deserialize)]
-    struct Known {
+    struct KnownMembers {
         cursor: String,
     }
-    serde_json::from_str::<Known>(entry.get()).unwrap_or_default().cursor
+    serde_json::from_str::<KnownMembers>(entry.get()).unwrap_or_default().cursor
 }
 
 /// The program that entries are posted to.
-struct Target {
+struct ForwardTarget {
     client: Client,
     url: Url,
     secret: String,
 }
 
-impl Target {
-    fn new(url: Url, secret: Option<String>) -> io::Result<Target> {
+impl ForwardTarget {
+    fn new(url: Url, secret: Option<String>) -> io::Result<ForwardTarget> {
         let client = crate::outbound::client(|builder| {
             builder.timeout(FORWARD_TIME).redirect(reqwest::redirect::Policy::none())
         });
@@ -330,7 +331,7 @@ impl Target {
                 secret
             }
         };
-        Ok(Target { client: client.map_err(io::Error::other)?, url, secret })
+        Ok(ForwardTarget { client: client.map_err(io::Error::other)?, url, secret })
     }
 
     /// Posts these entries until the program is there; the error is why it refuses them.

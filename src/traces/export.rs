@@ -66,7 +66,7 @@ impl Export {
         let (stop, stopped) = watch::channel(false);
         let instance = uuid::Uuid::now_v7().to_string();
         let mut sender =
-            Sender { to, client, waiting, stopped, metrics, instance, batch: vec![], complained: None };
+            SpanSender { to, client, waiting, stopped, metrics, instance, batch: vec![], complained: None };
         // Not `Parts::keep`: neither health nor readiness depends on a collector, also not on a loop that sends to one.
         let task = tokio::spawn(async move {
             while AssertUnwindSafe(sender.run()).catch_unwind().await.is_err() {
@@ -92,7 +92,7 @@ impl Drop for Export {
 }
 
 /// What becomes of an attempt.
-enum Taken {
+enum AttemptOutcome {
     /// All but `count`.
     Except(u64),
     /// Not now.
@@ -101,7 +101,7 @@ enum Taken {
     Refused(String),
 }
 
-struct Sender {
+struct SpanSender {
     to: Url,
     client: Client,
     waiting: mpsc::Receiver<Record>,
@@ -113,7 +113,7 @@ struct Sender {
     complained: Option<Instant>,
 }
 
-impl Sender {
+impl SpanSender {
     /// Until it is stopped, or all recorders are gone.
     async fn run(&mut self) {
         while self.gather().await {
@@ -161,18 +161,18 @@ impl Sender {
         let body = otlp::body(&self.batch, &self.instance).to_string();
         for attempt in 1.. {
             let (why, asked) = match self.attempt(body.clone()).await {
-                Taken::Except(refused) => {
+                AttemptOutcome::Except(refused) => {
                     let refused = refused.min(self.batch.len() as u64);
                     self.metrics.trace_spans[SpanFate::Sent].inc_by(self.batch.len() as u64 - refused);
                     self.metrics.trace_spans[SpanFate::Lost].inc_by(refused);
                     self.batch.clear();
                     return;
                 }
-                Taken::Refused(why) => return self.lost(&why),
-                Taken::Later(why, _) if attempt == ATTEMPTS || *self.stopped.borrow() => {
+                AttemptOutcome::Refused(why) => return self.lost(&why),
+                AttemptOutcome::Later(why, _) if attempt == ATTEMPTS || *self.stopped.borrow() => {
                     return self.lost(&why);
                 }
-                Taken::Later(why, asked) => (why, asked),
+                AttemptOutcome::Later(why, asked) => (why, asked),
             };
             let pause = asked.unwrap_or(RETRY_PAUSE * (1 << (attempt - 1))).min(PAUSE_MOST);
             tracing::debug!(attempt, "a collector of traces did not take spans: {why}");
@@ -183,13 +183,17 @@ impl Sender {
         }
     }
 
-    async fn attempt(&self, body: String) -> Taken {
+    async fn attempt(&self, body: String) -> AttemptOutcome {
         let request = self.client.post(self.to.clone()).header("content-type", "application/json").body(body);
         match request.send().await {
             Ok(answer) => judge(answer).await,
-            Err(error) if error.is_timeout() => Taken::Later("it did not answer in time".into(), None),
+            Err(error) if error.is_timeout() => {
+                AttemptOutcome::Later("it did not answer in time".into(), None)
+            }
             // Without the URL, which may hold a password.
-            Err(error) => Taken::Later(format!("it cannot be reached: {}", error.without_url()), None),
+            Err(error) => {
+                AttemptOutcome::Later(format!("it cannot be reached: {}", error.without_url()), None)
+            }
         }
     }
 
@@ -206,7 +210,7 @@ impl Sender {
 }
 
 /// What a collector means by its answer.
-async fn judge(mut answer: Response) -> Taken {
+async fn judge(mut answer: Response) -> AttemptOutcome {
     let status = answer.status().as_u16();
     let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
     let mut read = Vec::new();
@@ -217,8 +221,10 @@ async fn judge(mut answer: Response) -> Taken {
         }
     }
     match status {
-        200..=299 => Taken::Except(otlp::rejected(&read)),
-        429 | 502..=504 => Taken::Later(format!("it answered {status}"), asked.map(Duration::from_secs)),
-        _ => Taken::Refused(format!("it answered {status}")),
+        200..=299 => AttemptOutcome::Except(otlp::rejected(&read)),
+        429 | 502..=504 => {
+            AttemptOutcome::Later(format!("it answered {status}"), asked.map(Duration::from_secs))
+        }
+        _ => AttemptOutcome::Refused(format!("it answered {status}")),
     }
 }

@@ -21,7 +21,7 @@ mod export;
 mod otlp;
 
 pub use export::Export;
-use otlp::{Kind, Record};
+use otlp::{Record, SpanKind};
 
 /// Spans that may wait for the collector: a few megabytes, and seconds of very many posts.
 const MAX_QUEUED_SPANS: usize = 4_096;
@@ -90,7 +90,7 @@ impl Tracer {
             headers.next().filter(|_| headers.next().is_none()).and_then(|it| it.trim().parse().ok());
         match parent {
             Some(step) => {
-                Some(Span::follow(on, name, Kind::Server, Trace { step, state: TraceState::read(notes) }))
+                Some(Span::follow(on, name, SpanKind::Server, Trace { step, state: TraceState::read(notes) }))
             }
             None => {
                 let [dice, trace @ ..] = random::bytes::<17>();
@@ -99,7 +99,7 @@ impl Tracer {
                     Span::record(
                         on,
                         name,
-                        Kind::Server,
+                        SpanKind::Server,
                         TraceParent::root(trace, random::bytes()).into(),
                         None,
                     )
@@ -129,7 +129,7 @@ impl Tracer {
         }
         let first = first?;
         if others.is_empty() {
-            return Some(Span::follow(on, name, Kind::Client, first));
+            return Some(Span::follow(on, name, SpanKind::Client, first));
         }
         others.insert(0, first.step);
         others.retain(TraceParent::is_sampled);
@@ -139,7 +139,7 @@ impl Tracer {
         let mut span = Span::record(
             on,
             name,
-            Kind::Client,
+            SpanKind::Client,
             TraceParent::root(random::bytes(), random::bytes()).into(),
             None,
         );
@@ -167,7 +167,7 @@ struct Recording {
 
 impl Span {
     /// A step behind `parent`: recorded if that is, else the same step, which only travels.
-    fn follow(on: &Arc<Recorder>, name: &'static str, kind: Kind, before: Trace) -> Span {
+    fn follow(on: &Arc<Recorder>, name: &'static str, kind: SpanKind, before: Trace) -> Span {
         let Trace { step, state } = before;
         match step.is_sampled() {
             true => Span::record(
@@ -184,7 +184,7 @@ impl Span {
     fn record(
         on: &Arc<Recorder>,
         name: &'static str,
-        kind: Kind,
+        kind: SpanKind,
         trace: Trace,
         parent: Option<[u8; 8]>,
     ) -> Span {

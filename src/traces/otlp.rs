@@ -8,7 +8,7 @@ use crate::domain::{Trace, TraceParent};
 
 /// What a span is to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpanKind {
     /// It answers a request.
     Server = 2,
     /// It makes one.
@@ -22,7 +22,7 @@ pub struct Record {
     /// The step that it follows.
     pub parent: Option<[u8; 8]>,
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: SpanKind,
     /// Since 1970.
     pub begun: Duration,
     pub took: Duration,
@@ -105,7 +105,7 @@ mod tests {
             trace: Trace { step: context, state: TraceState::read(["a=1"].into_iter()) },
             parent: Some([0x3c; 8]),
             name: "deliver",
-            kind: Kind::Client,
+            kind: SpanKind::Client,
             begun: Duration::from_nanos(1_700_000_000_000_000_001),
             took: Duration::from_nanos(9),
             attributes: vec![("a", "b".into()), ("n", 503.into()), ("t", true.into())],

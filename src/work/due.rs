@@ -34,7 +34,7 @@ impl Default for DueOptions {
 
 /// When to step again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum NextStep {
     /// At once: there was something, and there may be more.
     No,
     /// After this, unless woken.
@@ -83,12 +83,12 @@ impl DueWork {
     ///
     /// An error is the store's; the turns that were taken end by themselves. A feed that fails alone is
     /// left to that as well, and holds up no other.
-    pub async fn step(&mut self, now: Millis) -> Result<Rest, StoreError> {
+    pub async fn step(&mut self, now: Millis) -> Result<NextStep, StoreError> {
         let turn = self.store.claim_due(std::mem::take(&mut self.over), FEEDS_PER_ROUND, now).await?;
         let longest = self.options.longest_sleep;
         // A millisecond more: waking just before the time would only cost another look.
         let next = turn.next_in_ms.map_or(longest, |ms| Duration::from_millis(ms.saturating_add(1)));
-        let rest = Rest::For(next.min(longest));
+        let rest = NextStep::For(next.min(longest));
         if turn.feeds.is_empty() {
             self.trouble.over();
             return Ok(rest);
@@ -115,7 +115,7 @@ impl DueWork {
                 self.trouble.met(&error);
                 if self.over.is_empty() {
                     let pause = self.trouble.pause();
-                    return Ok(Rest::For(pause.min(next)));
+                    return Ok(NextStep::For(pause.min(next)));
                 }
             }
         }
@@ -123,8 +123,8 @@ impl DueWork {
         // says something is due and does not hand it out: no reason to spin.
         self.fruitless = if handled > 0 { 0 } else { self.fruitless.saturating_add(1) };
         Ok(match self.fruitless {
-            0..3 => Rest::No,
-            n => Rest::For(Duration::from_millis(1 << n.min(10)).min(next)),
+            0..3 => NextStep::No,
+            n => NextStep::For(Duration::from_millis(1 << n.min(10)).min(next)),
         })
     }
 
@@ -172,10 +172,10 @@ impl DueWork {
                 Ok(rest) => rest,
                 Err(error) => {
                     self.trouble.met(&error);
-                    Rest::For(self.trouble.pause())
+                    NextStep::For(self.trouble.pause())
                 }
             };
-            let Rest::For(rest) = rest else { continue };
+            let NextStep::For(rest) = rest else { continue };
             beat.rests();
             let mut until = Instant::now() + rest;
             while !*stop.borrow() {

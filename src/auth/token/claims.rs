@@ -11,7 +11,7 @@ use crate::domain::Millis;
 /// The head of a token, as far as it matters. `jku`, `x5u` and `jwk`, which name keys, are not looked at: which
 /// keys hold is the operator's to say.
 #[derive(Debug, Deserialize)]
-pub(super) struct Head {
+pub(super) struct TokenHeader {
     alg: String,
     #[serde(default, deserialize_with = "present")]
     pub kid: Option<String>,
@@ -25,11 +25,11 @@ pub(super) struct Head {
 #[derive(Debug, Deserialize)]
 pub(super) struct Claims {
     #[serde(default, deserialize_with = "present")]
-    pub exp: Option<Moment>,
+    pub exp: Option<NumericDate>,
     #[serde(default, deserialize_with = "present")]
-    pub iat: Option<Moment>,
+    pub iat: Option<NumericDate>,
     #[serde(default, deserialize_with = "present")]
-    pub nbf: Option<Moment>,
+    pub nbf: Option<NumericDate>,
     #[serde(default, deserialize_with = "present")]
     pub sub: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -64,16 +64,16 @@ impl Audience {
 
 /// A NumericDate (RFC 7519): seconds since 1970, perhaps with a fraction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(pub Millis);
+pub(super) struct NumericDate(pub Millis);
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for NumericDate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
         if !seconds.is_finite() {
             return Err(D::Error::custom("no time"));
         }
         // What is beyond all time ends there; a token that lives so long is refused for it.
-        Ok(Moment(Millis((seconds * 1_000.0) as i64)))
+        Ok(NumericDate(Millis((seconds * 1_000.0) as i64)))
     }
 }
 
@@ -82,7 +82,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
     T::deserialize(deserializer).map(Some)
 }
 
-impl Head {
+impl TokenHeader {
     /// The algorithm, if tokens may have it.
     pub fn algorithm(&self) -> Result<Algorithm, BadToken> {
         // Extensions that must be understood: none is here.

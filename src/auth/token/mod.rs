@@ -18,7 +18,7 @@ pub mod mint;
 mod tests;
 
 use super::crypto::{self, fits, install};
-use claims::{Claims, Head};
+use claims::{Claims, TokenHeader};
 
 /// Bytes of a token at most. It travels in headers and addresses, which proxies bound at 4 to 8 KiB.
 pub const MAX_TOKEN_BYTES: usize = 3_500;
@@ -219,7 +219,7 @@ impl Verifier {
         else {
             return Err(BadToken::Malformed);
         };
-        let head: Head = claims::read(head).ok_or(BadToken::Malformed)?;
+        let head: TokenHeader = claims::read(head).ok_or(BadToken::Malformed)?;
         let signed = &token.as_bytes()[..token.len() - signature.len() - 1];
         self.check_signature(&head, signature, signed, now)?;
         self.judge(claims::read(claims).ok_or(BadToken::Malformed)?, now)
@@ -227,7 +227,7 @@ impl Verifier {
 
     fn check_signature(
         &self,
-        head: &Head,
+        head: &TokenHeader,
         signature: &str,
         signed: &[u8],
         now: Millis,

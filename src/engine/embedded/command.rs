@@ -13,7 +13,7 @@ use super::reply::{NO_INTEGER, Reply, SYNTAX, WRONG_TYPE};
 use super::stored::{Collection, List, ZSet};
 
 /// What one command works on.
-pub(super) struct Session<'a> {
+pub(super) struct CommandSession<'a> {
     pub space: &'a mut Keyspace,
     /// Milliseconds since 1970; what expires until then is gone.
     pub now: i64,
@@ -24,62 +24,62 @@ pub(super) struct Session<'a> {
 pub(super) type Answer = Result<Reply, &'static str>;
 
 /// What a command's name means.
-struct Command {
+struct CommandSpec {
     name: &'static str,
     /// The number of words, the name included. A negative number is a minimum.
     arity: i32,
-    run: fn(&mut Session<'_>, &[&[u8]]) -> Answer,
+    run: fn(&mut CommandSession<'_>, &[&[u8]]) -> Answer,
 }
 
-const COMMANDS: &[Command] = &[
-    Command { name: "get", arity: 2, run: |s, words| s.get(words) },
-    Command { name: "mget", arity: -2, run: |s, words| s.mget(words) },
-    Command { name: "set", arity: -3, run: |s, words| s.set(words) },
-    Command { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
-    Command { name: "del", arity: -2, run: |s, words| s.del(words) },
-    Command { name: "unlink", arity: -2, run: |s, words| s.del(words) },
-    Command { name: "exists", arity: -2, run: |s, words| s.exists(words) },
-    Command { name: "pexpire", arity: 3, run: |s, words| s.pexpire(words) },
-    Command { name: "persist", arity: 2, run: |s, words| s.persist(words) },
-    Command { name: "time", arity: 1, run: |s, words| s.time(words) },
-    Command { name: "spublish", arity: 3, run: |s, words| s.spublish(words) },
-    Command { name: "scan", arity: -2, run: |s, words| s.scan(words) },
-    Command { name: "hget", arity: 3, run: |s, words| s.hget(words) },
-    Command { name: "hmget", arity: -3, run: |s, words| s.hmget(words) },
-    Command { name: "hset", arity: -4, run: |s, words| s.hset(words) },
-    Command { name: "hdel", arity: -3, run: |s, words| s.hdel(words) },
-    Command { name: "hlen", arity: 2, run: |s, words| s.hlen(words) },
-    Command { name: "hexists", arity: 3, run: |s, words| s.hexists(words) },
-    Command { name: "hkeys", arity: 2, run: |s, words| s.hkeys(words) },
-    Command { name: "hvals", arity: 2, run: |s, words| s.hvals(words) },
-    Command { name: "hgetall", arity: 2, run: |s, words| s.hgetall(words) },
-    Command { name: "hincrby", arity: 4, run: |s, words| s.hincrby(words) },
-    Command { name: "hscan", arity: -3, run: |s, words| s.hscan(words) },
-    Command { name: "llen", arity: 2, run: |s, words| s.llen(words) },
-    Command { name: "lindex", arity: 3, run: |s, words| s.lindex(words) },
-    Command { name: "lrange", arity: 4, run: |s, words| s.lrange(words) },
-    Command { name: "ltrim", arity: 4, run: |s, words| s.ltrim(words) },
-    Command { name: "lset", arity: 4, run: |s, words| s.lset(words) },
-    Command { name: "lpush", arity: -3, run: |s, words| s.lpush(words) },
-    Command { name: "rpush", arity: -3, run: |s, words| s.rpush(words) },
-    Command { name: "zadd", arity: -4, run: |s, words| s.zadd(words) },
-    Command { name: "zrem", arity: -3, run: |s, words| s.zrem(words) },
-    Command { name: "zcard", arity: 2, run: |s, words| s.zcard(words) },
-    Command { name: "zscore", arity: 3, run: |s, words| s.zscore(words) },
-    Command { name: "zmscore", arity: -3, run: |s, words| s.zmscore(words) },
-    Command { name: "zrank", arity: 3, run: |s, words| s.zrank(words) },
-    Command { name: "zcount", arity: 4, run: |s, words| s.zcount(words) },
-    Command { name: "zlexcount", arity: 4, run: |s, words| s.zlexcount(words) },
-    Command { name: "zrange", arity: -4, run: |s, words| s.zrange(words) },
-    Command { name: "zrangebyscore", arity: -4, run: |s, words| s.zrangebyscore(words) },
-    Command { name: "zrangebylex", arity: -4, run: |s, words| s.zrangebylex(words) },
-    Command { name: "zremrangebyrank", arity: 4, run: |s, words| s.zremrangebyrank(words) },
-    Command { name: "zscan", arity: -3, run: |s, words| s.zscan(words) },
+const COMMANDS: &[CommandSpec] = &[
+    CommandSpec { name: "get", arity: 2, run: |s, words| s.get(words) },
+    CommandSpec { name: "mget", arity: -2, run: |s, words| s.mget(words) },
+    CommandSpec { name: "set", arity: -3, run: |s, words| s.set(words) },
+    CommandSpec { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
+    CommandSpec { name: "del", arity: -2, run: |s, words| s.del(words) },
+    CommandSpec { name: "unlink", arity: -2, run: |s, words| s.del(words) },
+    CommandSpec { name: "exists", arity: -2, run: |s, words| s.exists(words) },
+    CommandSpec { name: "pexpire", arity: 3, run: |s, words| s.pexpire(words) },
+    CommandSpec { name: "persist", arity: 2, run: |s, words| s.persist(words) },
+    CommandSpec { name: "time", arity: 1, run: |s, words| s.time(words) },
+    CommandSpec { name: "spublish", arity: 3, run: |s, words| s.spublish(words) },
+    CommandSpec { name: "scan", arity: -2, run: |s, words| s.scan(words) },
+    CommandSpec { name: "hget", arity: 3, run: |s, words| s.hget(words) },
+    CommandSpec { name: "hmget", arity: -3, run: |s, words| s.hmget(words) },
+    CommandSpec { name: "hset", arity: -4, run: |s, words| s.hset(words) },
+    CommandSpec { name: "hdel", arity: -3, run: |s, words| s.hdel(words) },
+    CommandSpec { name: "hlen", arity: 2, run: |s, words| s.hlen(words) },
+    CommandSpec { name: "hexists", arity: 3, run: |s, words| s.hexists(words) },
+    CommandSpec { name: "hkeys", arity: 2, run: |s, words| s.hkeys(words) },
+    CommandSpec { name: "hvals", arity: 2, run: |s, words| s.hvals(words) },
+    CommandSpec { name: "hgetall", arity: 2, run: |s, words| s.hgetall(words) },
+    CommandSpec { name: "hincrby", arity: 4, run: |s, words| s.hincrby(words) },
+    CommandSpec { name: "hscan", arity: -3, run: |s, words| s.hscan(words) },
+    CommandSpec { name: "llen", arity: 2, run: |s, words| s.llen(words) },
+    CommandSpec { name: "lindex", arity: 3, run: |s, words| s.lindex(words) },
+    CommandSpec { name: "lrange", arity: 4, run: |s, words| s.lrange(words) },
+    CommandSpec { name: "ltrim", arity: 4, run: |s, words| s.ltrim(words) },
+    CommandSpec { name: "lset", arity: 4, run: |s, words| s.lset(words) },
+    CommandSpec { name: "lpush", arity: -3, run: |s, words| s.lpush(words) },
+    CommandSpec { name: "rpush", arity: -3, run: |s, words| s.rpush(words) },
+    CommandSpec { name: "zadd", arity: -4, run: |s, words| s.zadd(words) },
+    CommandSpec { name: "zrem", arity: -3, run: |s, words| s.zrem(words) },
+    CommandSpec { name: "zcard", arity: 2, run: |s, words| s.zcard(words) },
+    CommandSpec { name: "zscore", arity: 3, run: |s, words| s.zscore(words) },
+    CommandSpec { name: "zmscore", arity: -3, run: |s, words| s.zmscore(words) },
+    CommandSpec { name: "zrank", arity: 3, run: |s, words| s.zrank(words) },
+    CommandSpec { name: "zcount", arity: 4, run: |s, words| s.zcount(words) },
+    CommandSpec { name: "zlexcount", arity: 4, run: |s, words| s.zlexcount(words) },
+    CommandSpec { name: "zrange", arity: -4, run: |s, words| s.zrange(words) },
+    CommandSpec { name: "zrangebyscore", arity: -4, run: |s, words| s.zrangebyscore(words) },
+    CommandSpec { name: "zrangebylex", arity: -4, run: |s, words| s.zrangebylex(words) },
+    CommandSpec { name: "zremrangebyrank", arity: 4, run: |s, words| s.zremrangebyrank(words) },
+    CommandSpec { name: "zscan", arity: -3, run: |s, words| s.zscan(words) },
 ];
 
 /// The command of a name, which scripts spell in capitals.
-fn command_of(name: &[u8]) -> Option<&'static Command> {
-    static BY_NAME: LazyLock<HashMap<Vec<u8>, &'static Command, RandomState>> =
+fn command_of(name: &[u8]) -> Option<&'static CommandSpec> {
+    static BY_NAME: LazyLock<HashMap<Vec<u8>, &'static CommandSpec, RandomState>> =
         LazyLock::new(|| COMMANDS.iter().map(|it| (it.name.to_ascii_uppercase().into_bytes(), it)).collect());
     let known = BY_NAME.get(name).copied();
     known.or_else(|| BY_NAME.get(&name.to_ascii_uppercase()).copied())
@@ -97,7 +97,7 @@ impl Keyspace {
         if words.len() < least || command.arity > 0 && words.len() > least {
             return Reply::Error(format!("ERR wrong number of arguments for '{}' command", command.name));
         }
-        let mut session = Session { space: self, now, changes };
+        let mut session = CommandSession { space: self, now, changes };
         (command.run)(&mut session, &words[1..]).unwrap_or_else(Reply::error)
     }
 }
@@ -188,7 +188,7 @@ fn one_fits(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-impl Session<'_> {
+impl CommandSession<'_> {
     /// The collection of a key, read by `of`, if there is one; refused where the key holds anything else.
     fn collection_of<'s, T>(
         &'s self,

@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::effect::Effect;
-use super::events::{Event, ToDisk};
+use super::events::{StoreEvent, ToDisk};
 use super::file::sentence;
 use super::tables::Tables;
 use crate::engine::folder::OpenFiles;
@@ -15,7 +15,7 @@ pub(super) fn run(
     mut tables: Tables,
     files: &OpenFiles,
     work: &Receiver<ToDisk>,
-    events: &Sender<Event>,
+    events: &Sender<StoreEvent>,
     beat: &Beat,
 ) {
     loop {
@@ -24,11 +24,11 @@ pub(super) fn run(
         beat.works();
         let event = match next {
             ToDisk::Commit(effects, asked, now) => {
-                Event::Committed(commit(&mut tables, files, &effects, asked, now))
+                StoreEvent::Committed(commit(&mut tables, files, &effects, asked, now))
             }
             // The write-ahead log begins anew after a commit that failed, so a few writes would go on a disk that is still full.
             ToDisk::Probe => {
-                Event::Probed(files.have_room().and_then(|()| commit(&mut tables, files, &[], true, 0)))
+                StoreEvent::Probed(files.have_room().and_then(|()| commit(&mut tables, files, &[], true, 0)))
             }
         };
         // The store thread has ended: there is no one to answer.

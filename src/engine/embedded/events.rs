@@ -14,7 +14,7 @@ use crate::engine::protocol::words::Words;
 pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
 
 /// Something to do for the thread that has the data.
-pub(super) enum Event {
+pub(super) enum StoreEvent {
     Call(Call),
     /// The disk has a group, and whether there was anything to write of it; or why it has not.
     Committed(Result<bool, String>),
@@ -25,7 +25,7 @@ pub(super) enum Event {
 }
 
 /// What a call asks for.
-pub(super) enum Work {
+pub(super) enum StoreRequest {
     Script {
         script: ScriptText,
         keys: Words,
@@ -38,26 +38,26 @@ pub(super) enum Work {
 
 /// A call, and who waits for its answer.
 pub(super) struct Call {
-    pub work: Work,
+    pub work: StoreRequest,
     pub to: oneshot::Sender<Answer>,
     /// Its place among the calls that wait.
-    pub _place: Place,
+    pub _place: QueuedBytes,
 }
 
 /// Bytes and one call that wait; let go when this is dropped.
-pub(super) struct Place {
-    pub waiting: Arc<Waiting>,
+pub(super) struct QueuedBytes {
+    pub waiting: Arc<QueueLoad>,
     pub bytes: usize,
 }
 
 /// How much waits for the thread.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct QueueLoad {
     pub calls: AtomicUsize,
     pub bytes: AtomicUsize,
 }
 
-impl Drop for Place {
+impl Drop for QueuedBytes {
     fn drop(&mut self) {
         self.waiting.calls.fetch_sub(1, Ordering::Relaxed);
         self.waiting.bytes.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use super::reply::Reply;
 
 /// Why a call was not made, or not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CallRefusal {
     /// The disk does not take what is written, or the store is closed; and what to do about it.
     Unavailable(String),
     /// It would have written, and the disk takes nothing now; why. What only reads is answered.
@@ -24,7 +24,7 @@ pub enum Refusal {
 }
 
 /// What a call comes to.
-pub type Answer = Result<Reply, Refusal>;
+pub type Answer = Result<Reply, CallRefusal>;
 
 /// An answer that waits until what it reports is durable.
 pub(super) struct Held {

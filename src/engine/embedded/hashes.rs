@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::changes::Undo;
-use super::command::{Answer, Session, cursor_of, fits, scan_options};
+use super::command::{Answer, CommandSession, cursor_of, fits, scan_options};
 use super::effect::{Effect, Name};
 use super::fields::Fields;
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply};
 use super::stored::Collection;
 
-impl Session<'_> {
+impl CommandSession<'_> {
     pub(super) fn hget(&mut self, words: &[&[u8]]) -> Answer {
         let value = self.hash(words[0])?.and_then(|fields| fields.get(words[1]));
         Ok(Reply::optional(value.map(|value| value.to_vec())))

@@ -43,7 +43,7 @@ pub struct ScriptRun {
 }
 
 /// What a running script works on.
-struct Shared {
+struct RunContext {
     space: RefCell<Keyspace>,
     changes: RefCell<Changes>,
     /// Milliseconds since 1970; one time for the whole script.
@@ -53,7 +53,7 @@ struct Shared {
 /// A Lua interpreter with the data that its scripts work on. Belongs to one thread.
 pub struct ScriptHost {
     lua: Lua,
-    shared: Rc<Shared>,
+    shared: Rc<RunContext>,
     /// Compiled scripts by name.
     compiled: RefCell<HashMap<&'static str, Function>>,
 }
@@ -69,8 +69,11 @@ impl ScriptHost {
     pub fn new(space: Keyspace) -> mlua::Result<ScriptHost> {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        let shared =
-            Rc::new(Shared { space: RefCell::new(space), changes: RefCell::default(), now: Cell::new(0) });
+        let shared = Rc::new(RunContext {
+            space: RefCell::new(space),
+            changes: RefCell::default(),
+            now: Cell::new(0),
+        });
         let redis = lua.create_table()?;
         let of = shared.clone();
         redis.raw_set("call", lua.create_function(move |lua, words| of.call(lua, words, true))?)?;
@@ -160,7 +163,7 @@ impl ScriptHost {
     }
 }
 
-impl Shared {
+impl RunContext {
     /// `redis.call`, and `redis.pcall`, which answers an error as a table instead of raising it.
     fn call(&self, lua: &Lua, words: MultiValue, raises: bool) -> mlua::Result<Value> {
         let mut texts: Vec<Word> = Vec::with_capacity(words.len());

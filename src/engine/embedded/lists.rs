@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::changes::Undo;
-use super::command::{Answer, Session};
+use super::command::{Answer, CommandSession};
 use super::effect::{Effect, Name};
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply};
@@ -25,7 +25,7 @@ pub(super) fn range_of(IndexRange(from, to): IndexRange, length: usize) -> (usiz
     if from > to || from >= length { (0, 0) } else { (from as usize, to as usize + 1) }
 }
 
-impl Session<'_> {
+impl CommandSession<'_> {
     /// The list of a key that is to be written to, and its name.
     fn list_for(&mut self, key: &[u8]) -> Option<(Name, &mut List)> {
         let made = || Collection::List(List::default());

@@ -48,7 +48,7 @@ pub use changes::Changes;
 pub use content::FolderContent;
 pub use effect::Effect;
 pub use events::Told;
-pub use group::{Answer, Refusal};
+pub use group::{Answer, CallRefusal};
 pub use host::{ScriptError, ScriptHost, ScriptRun, ScriptText};
 pub use keyspace::Keyspace;
 pub use replay::Replay;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Error, ErrorCode, Row, params_from_iter};
 const MAX_PROBES: usize = 20_000;
 
 /// The place of a row in its table.
-pub(super) trait Place: Ord + Clone {
+pub(super) trait RowKey: Ord + Clone {
     /// No row is behind this.
     fn last() -> Self;
     /// No row is in front of this.
@@ -23,7 +23,7 @@ pub(super) trait Place: Ord + Clone {
     fn between(low: &Self, high: &Self) -> Option<Self>;
 }
 
-impl Place for i64 {
+impl RowKey for i64 {
     fn last() -> i64 {
         i64::MAX
     }
@@ -50,7 +50,7 @@ impl Place for i64 {
     }
 }
 
-impl Place for (Vec<u8>, Vec<u8>) {
+impl RowKey for (Vec<u8>, Vec<u8>) {
     fn last() -> Self {
         (vec![0xff; 8], Vec::new())
     }
@@ -97,7 +97,7 @@ pub(super) struct Salvaged<P> {
 ///
 /// # Errors
 /// What is not about pages that cannot be read.
-pub(super) fn salvage<P: Place>(
+pub(super) fn salvage<P: RowKey>(
     conn: &Connection,
     upward: &str,
     downward: &str,
@@ -136,7 +136,7 @@ pub(super) fn salvage<P: Place>(
 
 /// Reads rows from a place on until one is at `stop` or behind it. The last place that could be read, where that is not
 /// all.
-fn read<P: Place>(
+fn read<P: RowKey>(
     conn: &Connection,
     query: &str,
     from: &P,
@@ -184,7 +184,7 @@ mod tests {
     fn a_place_between_two_is_between_them() {
         let text = |key: &str| (key.as_bytes().to_vec(), Vec::new());
         let (low, high) = (text("{room1}:list"), text("{room7}:rows"));
-        let between = Place::between(&low, &high).unwrap();
+        let between = RowKey::between(&low, &high).unwrap();
         assert!(low < between && between < high, "{between:?}");
         assert!(<(Vec<u8>, Vec<u8>)>::between(&low, &low).is_none());
         assert_eq!((i64::between(&3, &9), i64::between(&3, &4)), (Some(6), None));

@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::disk;
-use super::events::{Call, Event, Place, Told, Waiting, Work};
-use super::group::{Answer, Refusal};
+use super::events::{Call, QueueLoad, QueuedBytes, StoreEvent, StoreRequest, Told};
+use super::group::{Answer, CallRefusal};
 use super::host::{ScriptHost, ScriptText};
 use super::recover::would_save;
 use super::steady::Steady;
 use super::tables::{CHECKPOINT_BYTES, Opened, Tables};
-use super::worker::Worker;
+use super::worker::StoreThread;
 use crate::engine::folder::{Folder, OpenFiles};
 use crate::engine::protocol::owner::Owners;
 use crate::engine::protocol::words::Words;
@@ -65,8 +65,8 @@ impl EmbeddedOptions {
 
 /// A handle to the two threads. Dropping it closes the store.
 pub struct EmbeddedStore {
-    events: Sender<Event>,
-    waiting: Arc<Waiting>,
+    events: Sender<StoreEvent>,
+    waiting: Arc<QueueLoad>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     life: String,
     metrics: Arc<Metrics>,
@@ -117,7 +117,7 @@ impl EmbeddedStore {
         let worker = std::thread::Builder::new().name("tipcast-store".into()).spawn(move || {
             match ScriptHost::new(space) {
                 Ok(host) => {
-                    let worker = Worker::new(host, to_disk, told, metrics, clock, max_bytes)
+                    let worker = StoreThread::new(host, to_disk, told, metrics, clock, max_bytes)
                         .with_damaged(owners, damaged);
                     worker.run(&to_worker, &vital.beat());
                 }
@@ -167,7 +167,7 @@ impl EmbeddedStore {
     /// # Errors
     /// When the script failed or the store takes nothing.
     pub async fn script(&self, script: ScriptText, keys: Words, args: Words, within: Duration) -> Answer {
-        self.call(Work::Script { script, keys, args }, within).await
+        self.call(StoreRequest::Script { script, keys, args }, within).await
     }
 
     /// Runs a command, given as its words. Its answer comes when what it reports is durable.
@@ -175,7 +175,7 @@ impl EmbeddedStore {
     /// # Errors
     /// When the store takes nothing. A command that is refused is an answer.
     pub async fn command(&self, words: Words, within: Duration) -> Answer {
-        self.call(Work::Command(words), within).await
+        self.call(StoreRequest::Command(words), within).await
     }
 
     /// Whether what is written now becomes durable: the disk has room, and a row was taken by it, a moment ago or now.
@@ -183,30 +183,30 @@ impl EmbeddedStore {
     /// # Errors
     /// When it does not.
     pub async fn prove(&self, within: Duration) -> Answer {
-        self.files.are_in_place().and_then(|()| self.files.have_room()).map_err(Refusal::Unavailable)?;
-        self.call(Work::Row, within).await
+        self.files.are_in_place().and_then(|()| self.files.have_room()).map_err(CallRefusal::Unavailable)?;
+        self.call(StoreRequest::Row, within).await
     }
 
-    async fn call(&self, work: Work, within: Duration) -> Answer {
+    async fn call(&self, work: StoreRequest, within: Duration) -> Answer {
         let bytes = match &work {
-            Work::Script { keys, args, .. } => keys.size() + args.size(),
-            Work::Command(words) => words.size(),
-            Work::Row => 0,
+            StoreRequest::Script { keys, args, .. } => keys.size() + args.size(),
+            StoreRequest::Command(words) => words.size(),
+            StoreRequest::Row => 0,
         };
-        let place = Place { waiting: self.waiting.clone(), bytes };
+        let place = QueuedBytes { waiting: self.waiting.clone(), bytes };
         let calls = self.waiting.calls.fetch_add(1, Ordering::Relaxed);
         let all = self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         if calls >= MAX_QUEUED_CALLS || all.saturating_add(bytes) > MAX_QUEUED_BYTES {
             // Its place is given back as it is dropped.
-            return Err(Refusal::Overloaded("queue of the embedded store"));
+            return Err(CallRefusal::Overloaded("queue of the embedded store"));
         }
         let (to, answer) = oneshot::channel();
-        if self.events.send(Event::Call(Call { work, to, _place: place })).is_err() {
+        if self.events.send(StoreEvent::Call(Call { work, to, _place: place })).is_err() {
             return Err(closed());
         }
         match tokio::time::timeout(within, answer).await {
             Ok(answered) => answered.unwrap_or_else(|_| Err(closed())),
-            Err(_) => Err(Refusal::Unavailable(
+            Err(_) => Err(CallRefusal::Unavailable(
                 "the disk did not take the write in time; look at the disk of the data folder".into(),
             )),
         }
@@ -214,7 +214,7 @@ impl EmbeddedStore {
 
     /// Finishes what was accepted, and lets the folder go.
     pub async fn close(&self) {
-        let _ = self.events.send(Event::Close);
+        let _ = self.events.send(StoreEvent::Close);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let _ = tokio::task::spawn_blocking(move || threads.into_iter().for_each(|it| drop(it.join()))).await;
     }
@@ -222,12 +222,12 @@ impl EmbeddedStore {
 
 impl Drop for EmbeddedStore {
     fn drop(&mut self) {
-        let _ = self.events.send(Event::Close);
+        let _ = self.events.send(StoreEvent::Close);
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
         threads.into_iter().for_each(|it| drop(it.join()));
     }
 }
 
-fn closed() -> Refusal {
-    Refusal::Unavailable("the engine is closed; the gateway is stopping".into())
+fn closed() -> CallRefusal {
+    CallRefusal::Unavailable("the engine is closed; the gateway is stopping".into())
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::command::{Answer, Session, cursor_of, fits, scan_options};
+use super::command::{Answer, CommandSession, cursor_of, fits, scan_options};
 use super::effect::Name;
 use super::numbers::integer;
 use super::reply::{NO_INTEGER, Reply, SYNTAX, WRONG_TYPE};
 
 const BAD_EXPIRY: &str = "ERR invalid expire time in 'set' command";
 
-impl Session<'_> {
+impl CommandSession<'_> {
     fn bytes(&self, key: &[u8]) -> Result<Option<&Arc<[u8]>>, &'static str> {
         match self.space.string(key, self.now) {
             Some(held) => Ok(Some(&held.value)),

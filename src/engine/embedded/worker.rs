@@ -14,8 +14,8 @@ use foldhash::fast::RandomState;
 
 use super::changes::Changes;
 use super::effect::{Effect, Name};
-use super::events::{Call, Event, ToDisk, Told, Work};
-use super::group::{Group, Held, Refusal};
+use super::events::{Call, StoreEvent, StoreRequest, ToDisk, Told};
+use super::group::{CallRefusal, Group, Held};
 use super::host::{ScriptHost, ScriptRun, ScriptText};
 use super::reply::Reply;
 use super::steady::Steady;
@@ -51,7 +51,7 @@ const FULL_BELOW_BYTES: i64 = 64 << 10;
 const MAX_IDLE_WAIT: Duration = Duration::from_secs(1);
 
 /// The store thread's state.
-pub(super) struct Worker {
+pub(super) struct StoreThread {
     host: ScriptHost,
     disk: Sender<ToDisk>,
     told: Told,
@@ -80,7 +80,7 @@ pub(super) struct Worker {
     was_clock_set: bool,
 }
 
-impl Worker {
+impl StoreThread {
     pub fn new(
         host: ScriptHost,
         disk: Sender<ToDisk>,
@@ -88,11 +88,11 @@ impl Worker {
         metrics: Arc<Metrics>,
         clock: Steady,
         max_bytes: u64,
-    ) -> Worker {
+    ) -> StoreThread {
         let begun = Instant::now();
         let bytes = host.with_space(|space| weight::of(space));
         metrics.store_bytes.set(bytes);
-        Worker {
+        StoreThread {
             host,
             disk,
             told,
@@ -114,27 +114,27 @@ impl Worker {
     }
 
     /// Calls about keys of these owners are refused.
-    pub fn with_damaged(self, owners: Owners, damaged: BTreeMap<Vec<u8>, String>) -> Worker {
+    pub fn with_damaged(self, owners: Owners, damaged: BTreeMap<Vec<u8>, String>) -> StoreThread {
         for (owner, what) in &damaged {
             tracing::error!(what, "{} is damaged and answers 503, all others go on", shown(owner));
         }
-        Worker { damaged: (!damaged.is_empty()).then_some((owners, damaged)), ..self }
+        StoreThread { damaged: (!damaged.is_empty()).then_some((owners, damaged)), ..self }
     }
 
     /// Why a call is about records that are damaged.
-    fn damage(&self, work: &Work) -> Option<Refusal> {
+    fn damage(&self, work: &StoreRequest) -> Option<CallRefusal> {
         let (owners, damaged) = self.damaged.as_ref()?;
         let of = |key: &[u8]| damaged.get(&owners(key).word()?).cloned();
         let what = match work {
-            Work::Script { keys, .. } => keys.iter().find_map(of),
-            Work::Command(words) => words.iter().skip(1).find_map(of),
-            Work::Row => None,
+            StoreRequest::Script { keys, .. } => keys.iter().find_map(of),
+            StoreRequest::Command(words) => words.iter().skip(1).find_map(of),
+            StoreRequest::Row => None,
         };
-        what.map(|what| Refusal::Failed(format!("DAMAGED {what}")))
+        what.map(|what| CallRefusal::Failed(format!("DAMAGED {what}")))
     }
 
     /// Until it is to close, or its last caller has gone.
-    pub fn run(mut self, events: &Receiver<Event>, beat: &Beat) {
+    pub fn run(mut self, events: &Receiver<StoreEvent>, beat: &Beat) {
         let mut closing = false;
         loop {
             if self.is_idle() {
@@ -150,10 +150,10 @@ impl Worker {
             let mut made = 0;
             while let Some(next) = event {
                 match next {
-                    Event::Call(call) => self.make(call),
-                    Event::Committed(done) => self.committed(done),
-                    Event::Probed(done) => self.probed(done),
-                    Event::Close => closing = true,
+                    StoreEvent::Call(call) => self.make(call),
+                    StoreEvent::Committed(done) => self.committed(done),
+                    StoreEvent::Probed(done) => self.probed(done),
+                    StoreEvent::Close => closing = true,
                 }
                 made += 1;
                 event = if made < AT_ONCE { events.try_recv().ok() } else { None };
@@ -178,13 +178,13 @@ impl Worker {
             // The caller has stopped waiting, so the call need not run.
             return;
         }
-        if matches!(call.work, Work::Row) && self.bytes + FULL_BELOW_BYTES > self.most {
+        if matches!(call.work, StoreRequest::Row) && self.bytes + FULL_BELOW_BYTES > self.most {
             let _ = call.to.send(Err(self.full()));
             return;
         }
         let is_proved =
             self.refused.is_none() && self.proved.is_some_and(|at| at.elapsed() < WRITE_PROOF_TIME);
-        if matches!(call.work, Work::Row) && is_proved && self.is_idle() {
+        if matches!(call.work, StoreRequest::Row) && is_proved && self.is_idle() {
             let _ = call.to.send(Ok(Reply::Status("OK")));
             return;
         }
@@ -194,14 +194,14 @@ impl Worker {
         }
         let now = self.clock.now();
         let ran = match &call.work {
-            Work::Script { script, keys, args } => {
-                self.host.run(script, keys, args, now).map_err(|error| Refusal::Failed(error.0))
+            StoreRequest::Script { script, keys, args } => {
+                self.host.run(script, keys, args, now).map_err(|error| CallRefusal::Failed(error.0))
             }
-            Work::Command(words) => {
+            StoreRequest::Command(words) => {
                 let words: Vec<&[u8]> = words.iter().collect();
                 Ok(self.host.run_command(&words, now))
             }
-            Work::Row => {
+            StoreRequest::Row => {
                 if self.refused.is_none() {
                     self.group.asked = true;
                 }
@@ -212,11 +212,11 @@ impl Worker {
             Ok(ScriptRun { reply, changes }) => (Ok(reply), changes),
             Err(refusal) => (Err(refusal), Changes::default()),
         };
-        let is_row = matches!(call.work, Work::Row);
+        let is_row = matches!(call.work, StoreRequest::Row);
         let growth = weight::growth(&changes.effects, &changes.undo);
         let bound = match &call.work {
-            Work::Script { script: ScriptText { room: Room::Bound, .. }, .. } => self.most,
-            Work::Script { script: ScriptText { room: Room::Reserve, .. }, .. } => {
+            StoreRequest::Script { script: ScriptText { room: Room::Bound, .. }, .. } => self.most,
+            StoreRequest::Script { script: ScriptText { room: Room::Reserve, .. }, .. } => {
                 self.most.saturating_add(self.most / 20)
             }
             _ => i64::MAX,
@@ -228,7 +228,7 @@ impl Worker {
         }
         let changed = !changes.effects.is_empty() || !changes.messages.is_empty() || is_row;
         if let Some(why) = self.refused.as_ref().filter(|_| changed) {
-            let refusal = Refusal::ReadOnly(why.clone());
+            let refusal = CallRefusal::ReadOnly(why.clone());
             self.host.with_space(|space| space.undo(&mut changes));
             let _ = call.to.send(Err(refusal));
             return;
@@ -265,21 +265,21 @@ impl Worker {
         }
     }
 
-    fn full(&self) -> Refusal {
-        Refusal::Full(self.bytes.max(0) as u64, self.most.max(0) as u64)
+    fn full(&self) -> CallRefusal {
+        CallRefusal::Full(self.bytes.max(0) as u64, self.most.max(0) as u64)
     }
 
     /// The last group that is not durable and changed one of the keys that a call is about.
-    fn not_before(&self, work: &Work) -> Option<u64> {
+    fn not_before(&self, work: &StoreRequest) -> Option<u64> {
         if self.unsure.is_empty() {
             return None;
         }
         let of = |key: &[u8]| self.unsure.get(key).copied();
         match work {
-            Work::Script { keys, .. } => keys.iter().filter_map(of).max(),
+            StoreRequest::Script { keys, .. } => keys.iter().filter_map(of).max(),
             // Words that are no keys are no keys of anything that was changed either, as a rule; if they are, it waits a moment.
-            Work::Command(words) => words.iter().skip(1).filter_map(of).max(),
-            Work::Row => None,
+            StoreRequest::Command(words) => words.iter().skip(1).filter_map(of).max(),
+            StoreRequest::Row => None,
         }
     }
 
@@ -347,7 +347,7 @@ impl Worker {
             let mut changes = Changes { undo: group.undo, ..Changes::default() };
             self.host.with_space(|space| space.undo(&mut changes));
             for held in group.held {
-                let _ = held.to.send(Err(Refusal::Unavailable(why.clone())));
+                let _ = held.to.send(Err(CallRefusal::Unavailable(why.clone())));
             }
         }
         self.unsure.clear();

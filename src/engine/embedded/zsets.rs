@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::changes::Undo;
-use super::command::{Answer, Session, cursor_of, fits, scan_options};
+use super::command::{Answer, CommandSession, cursor_of, fits, scan_options};
 use super::effect::{Effect, Name};
 use super::lists::{index_range, range_of};
 use super::numbers::{float, integer, write_float};
@@ -102,7 +102,7 @@ fn range_options(words: &[&[u8]], allowed: &[&str]) -> Result<RangeOptions, &'st
     Ok(options)
 }
 
-impl Session<'_> {
+impl CommandSession<'_> {
     /// The members of these ranks as the options want them.
     fn members(&self, key: &[u8], (from, to): (usize, usize), options: &RangeOptions) -> Answer {
         let Some(set) = self.zset(key)? else { return Ok(Reply::Array(Vec::new())) };

@@ -43,7 +43,7 @@ impl fmt::Display for Endpoint {
 
 /// How the servers belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     /// One server, which has every feed.
     Single(Endpoint),
     /// Nodes of a cluster. Any of them knows the others.
@@ -55,7 +55,7 @@ pub enum Kind {
 /// What a URL says.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    pub kind: Kind,
+    pub kind: ServerKind,
     /// Whether every connection is over TLS.
     pub tls: bool,
     /// At the data nodes.
@@ -73,7 +73,8 @@ impl Target {
     pub fn read(url: &str) -> Result<Target, String> {
         let bad = |why: &str| format!("the Redis URL cannot be read ({why}); {FORMS}");
         if let Some(path) = url.strip_prefix("unix://").or_else(|| url.strip_prefix("redis+unix://")) {
-            let kind = Kind::Single(Endpoint::Unix(path.split('?').next().unwrap_or_default().to_owned()));
+            let kind =
+                ServerKind::Single(Endpoint::Unix(path.split('?').next().unwrap_or_default().to_owned()));
             return Ok(Target { kind, tls: false, username: None, password: None, database: 0 });
         }
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("it has no scheme"))?;
@@ -106,11 +107,11 @@ impl Target {
                     database = path.parse().map_err(|_| bad("its database is no number"))?;
                 }
                 match <[Endpoint; 1]>::try_from(hosts(6379)?) {
-                    Ok([one]) => Kind::Single(one),
+                    Ok([one]) => ServerKind::Single(one),
                     Err(_) => return Err(bad("several hosts are a cluster or sentinels")),
                 }
             }
-            "cluster" if path.is_empty() || path == "0" => Kind::Cluster(hosts(6379)?),
+            "cluster" if path.is_empty() || path == "0" => ServerKind::Cluster(hosts(6379)?),
             "cluster" => return Err(bad("a cluster has no databases")),
             "sentinel" => {
                 let (master, number) = path.split_once('/').unwrap_or((path, ""));
@@ -120,7 +121,7 @@ impl Target {
                 if !number.is_empty() {
                     database = number.parse().map_err(|_| bad("its database is no number"))?;
                 }
-                Kind::Sentinel(hosts(26379)?, decoded(master))
+                ServerKind::Sentinel(hosts(26379)?, decoded(master))
             }
             _ => return Err(bad("its scheme is not known")),
         };
@@ -165,15 +166,18 @@ mod tests {
     #[test]
     fn every_form_is_read() {
         let one = Target::read("redis://us%40er:p%2Fw@host:7000/2").unwrap();
-        assert_eq!((one.kind, one.tls, one.database), (Kind::Single(tcp("host", 7000)), false, 2));
+        assert_eq!((one.kind, one.tls, one.database), (ServerKind::Single(tcp("host", 7000)), false, 2));
         assert_eq!((one.username.as_deref(), one.password.as_deref()), (Some("us@er"), Some("p/w")));
         let cluster = Target::read("rediss+cluster://:secret@a:1,[::1]:2").unwrap();
-        assert_eq!((cluster.kind, cluster.tls), (Kind::Cluster(vec![tcp("a", 1), tcp("::1", 2)]), true));
+        assert_eq!(
+            (cluster.kind, cluster.tls),
+            (ServerKind::Cluster(vec![tcp("a", 1), tcp("::1", 2)]), true)
+        );
         assert_eq!((cluster.username, cluster.password.as_deref()), (None, Some("secret")));
         let sentinel = Target::read("redis+sentinel://a,b:5/main").unwrap();
         let sentinels = vec![tcp("a", 26379), tcp("b", 5)];
-        assert_eq!(sentinel.kind, Kind::Sentinel(sentinels, "main".into()));
-        assert_eq!(Target::read("redis://h").unwrap().kind, Kind::Single(tcp("h", 6379)));
+        assert_eq!(sentinel.kind, ServerKind::Sentinel(sentinels, "main".into()));
+        assert_eq!(Target::read("redis://h").unwrap().kind, ServerKind::Single(tcp("h", 6379)));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) struct Keys {
 
 /// An index or a list of names that is about several feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shared {
+pub(crate) enum SharedIndex {
     /// Feeds with something due.
     Due,
     /// Webhooks with something to send.
@@ -70,13 +70,13 @@ pub(crate) enum Shared {
     Groups,
 }
 
-impl Shared {
+impl SharedIndex {
     fn word(self) -> &'static str {
         match self {
-            Shared::Due => "due",
-            Shared::Jobs => "rep",
-            Shared::Hooks => "hooks",
-            Shared::Groups => "reports",
+            SharedIndex::Due => "due",
+            SharedIndex::Jobs => "rep",
+            SharedIndex::Hooks => "hooks",
+            SharedIndex::Groups => "reports",
         }
     }
 }
@@ -105,25 +105,27 @@ impl Keys {
     }
 
     /// How many parts this node writes to, where one shard has everything.
-    pub(crate) fn named_parts(&self, what: Shared) -> Option<usize> {
+    pub(crate) fn named_parts(&self, what: SharedIndex) -> Option<usize> {
         match (self.division, what) {
             (Division::ByShard, _) => None,
-            (Division::ByName(parts), Shared::Due) => Some(parts.clamp(1, PARTS_MAX)),
+            (Division::ByName(parts), SharedIndex::Due) => Some(parts.clamp(1, PARTS_MAX)),
             (Division::ByName(_), _) => Some(1),
         }
     }
 
     /// The part to which a feed belongs, where one shard has everything: the same on every node.
-    pub(crate) fn named_part(&self, what: Shared, feed: &FeedId) -> Option<Part> {
+    pub(crate) fn named_part(&self, what: SharedIndex, feed: &FeedId) -> Option<Part> {
         self.named_parts(what).map(|parts| Part::Named(hashed(feed, parts)))
     }
 
     /// `{tag}:NAME` of a part.
-    fn shared(&self, what: Shared, part: Part, name: &str) -> String {
+    fn shared(&self, what: SharedIndex, part: Part, name: &str) -> String {
         let (prefix, word) = (&self.prefix, what.word());
         match (part, what) {
             (Part::Slot(slot), _) => format!("{prefix}{{{}}}:{word}:{name}", tag_of_slot(slot)),
-            (Part::Named(at), Shared::Due | Shared::Jobs) => format!("{prefix}{{{word}:{at}}}:{name}"),
+            (Part::Named(at), SharedIndex::Due | SharedIndex::Jobs) => {
+                format!("{prefix}{{{word}:{at}}}:{name}")
+            }
             (Part::Named(_), _) => format!("{prefix}{{{word}}}:{name}"),
         }
     }
@@ -215,12 +217,12 @@ impl Keys {
     }
 
     /// `feeds`, `marks`: one part of an index.
-    pub(crate) fn index(&self, what: Shared, part: Part) -> [String; 2] {
+    pub(crate) fn index(&self, what: SharedIndex, part: Part) -> [String; 2] {
         ["feeds", "marks"].map(|name| self.shared(what, part, name))
     }
 
     /// The channel on which a part of an index wakes the nodes.
-    pub(crate) fn wake(&self, what: Shared, part: Part) -> String {
+    pub(crate) fn wake(&self, what: SharedIndex, part: Part) -> String {
         self.channel(self.shared(what, part, "wake"))
     }
 
@@ -358,17 +360,17 @@ impl Keys {
 
     /// Feeds that have webhooks of their own.
     pub(crate) fn hook_feeds(&self, part: Part) -> String {
-        self.shared(Shared::Hooks, part, "feeds")
+        self.shared(SharedIndex::Hooks, part, "feeds")
     }
 
     /// `HOOK FEED` of feeds in which a webhook of all feeds has dead letters.
     pub(crate) fn letter_feeds(&self, part: Part) -> String {
-        self.shared(Shared::Hooks, part, "letters")
+        self.shared(SharedIndex::Hooks, part, "letters")
     }
 
     /// `all`, `version`: a shard's copy of the webhooks of all feeds, for when theirs is away.
     pub(crate) fn hooks_copy(&self, part: Part) -> [String; 2] {
-        ["all", "version"].map(|what| self.shared(Shared::Hooks, part, what))
+        ["all", "version"].map(|what| self.shared(SharedIndex::Hooks, part, what))
     }
 
     /// The key that deliveries are signed with, beside the webhooks of all feeds.
@@ -378,13 +380,13 @@ impl Keys {
 
     /// A shard's copy of it.
     pub(crate) fn signing_key_copy(&self, part: Part) -> String {
-        self.shared(Shared::Hooks, part, "signing_key")
+        self.shared(SharedIndex::Hooks, part, "signing_key")
     }
 
     /// Everything that lies in one part, whatever it is an index of.
     pub(crate) fn whole_part(&self, part: Part) -> [String; 7] {
-        let [due, _] = self.index(Shared::Due, part);
-        let [jobs, _] = self.index(Shared::Jobs, part);
+        let [due, _] = self.index(SharedIndex::Due, part);
+        let [jobs, _] = self.index(SharedIndex::Jobs, part);
         let [copy, _] = self.hooks_copy(part);
         [
             due,
@@ -399,7 +401,7 @@ impl Keys {
 
     /// `FEED GROUP` of every group.
     pub(crate) fn groups(&self, part: Part) -> String {
-        self.shared(Shared::Groups, part, "groups")
+        self.shared(SharedIndex::Groups, part, "groups")
     }
 
     /// The channel of a feed's changes.
@@ -510,13 +512,14 @@ mod tests {
     #[test]
     fn on_one_server_feeds_spread_over_the_parts_by_name() {
         let keys = Keys::new("tc:", Division::ByName(4)).unwrap();
-        assert_eq!(keys.index(Shared::Due, Part::Named(3))[0], "tc:{due:3}:feeds");
-        assert_eq!(keys.index(Shared::Jobs, Part::Named(0))[1], "tc:{rep:0}:marks");
+        assert_eq!(keys.index(SharedIndex::Due, Part::Named(3))[0], "tc:{due:3}:feeds");
+        assert_eq!(keys.index(SharedIndex::Jobs, Part::Named(0))[1], "tc:{rep:0}:marks");
         assert_eq!(keys.hook_feeds(Part::Named(0)), "tc:{hooks}:feeds");
         assert_eq!(keys.groups(Part::Named(0)), "tc:{reports}:groups");
-        let part = |n: usize| keys.named_part(Shared::Due, &format!("room{n}").parse().unwrap()).unwrap();
+        let part =
+            |n: usize| keys.named_part(SharedIndex::Due, &format!("room{n}").parse().unwrap()).unwrap();
         assert_eq!((0..64).map(part).collect::<std::collections::HashSet<_>>().len(), 4);
-        assert_eq!(keys.named_part(Shared::Jobs, &"room".parse().unwrap()), Some(Part::Named(0)));
+        assert_eq!(keys.named_part(SharedIndex::Jobs, &"room".parse().unwrap()), Some(Part::Named(0)));
     }
 
     #[test]
@@ -537,7 +540,7 @@ mod tests {
         let keys = Keys::new("tc:", Division::ByShard).unwrap();
         for slot in [0, 1, 8_192, 16_383] {
             let part = Part::Slot(slot);
-            let named = keys.whole_part(part).into_iter().chain([keys.wake(Shared::Due, part)]);
+            let named = keys.whole_part(part).into_iter().chain([keys.wake(SharedIndex::Due, part)]);
             named.for_each(|key| assert_eq!(slot_of_key(&key), slot, "{key}"));
             assert_eq!(part.to_string().parse(), Ok(part));
         }

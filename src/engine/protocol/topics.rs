@@ -16,7 +16,7 @@ use crate::engine::{Notice, Notices, Subscription};
 
 /// The state of a channel. The numbers are those of a subscriber's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ChannelState {
     /// No server sends it.
     Wanted,
     /// This connection has asked for it.
@@ -38,7 +38,7 @@ type Confirmation = oneshot::Sender<Result<Subscription, Fault>>;
 struct Topic {
     slot: u16,
     listener: Listener,
-    place: Place,
+    place: ChannelState,
     /// True once any server has confirmed it: then the next confirmation comes after a gap.
     told: bool,
     /// Who waits for a confirmation.
@@ -83,7 +83,7 @@ impl Topics {
         let topic = Topic {
             slot: slot_of_key(&channel),
             listener: Listener::Wakes(wakes),
-            place: Place::Wanted,
+            place: ChannelState::Wanted,
             told: false,
             waiting: Vec::new(),
         };
@@ -97,7 +97,7 @@ impl Topics {
         let topic = table.entry(channel.to_owned()).or_insert_with(|| Topic {
             slot: slot_of_key(channel),
             listener: Listener::Feed(feed.clone(), Notices::default()),
-            place: Place::Wanted,
+            place: ChannelState::Wanted,
             told: false,
             waiting: Vec::new(),
         });
@@ -105,23 +105,23 @@ impl Topics {
         // From here on nothing is missed, so it is made before the server is asked.
         let subscription = notices.subscribe();
         match topic.place {
-            Place::Confirmed(_) => drop(reply.send(Ok(subscription))),
+            ChannelState::Confirmed(_) => drop(reply.send(Ok(subscription))),
             _ => topic.waiting.push((subscription, reply)),
         }
-        topic.place == Place::Wanted
+        topic.place == ChannelState::Wanted
     }
 
     /// At most `most` channels that this connection is to ask for, by slot: those whose slots it has and that it
     /// has not asked for, even if another connection has.
     pub fn take(&self, connection: u64, owns: impl Fn(u16) -> bool, most: usize) -> Vec<(u16, String)> {
         let mut table = self.locked();
-        table.retain(|_, topic| topic.place != Place::Wanted || topic.is_used());
-        let mine = [Place::Asked(connection), Place::Confirmed(connection)];
+        table.retain(|_, topic| topic.place != ChannelState::Wanted || topic.is_used());
+        let mine = [ChannelState::Asked(connection), ChannelState::Confirmed(connection)];
         let wanted = table.iter_mut().filter(|(_, topic)| !mine.contains(&topic.place) && owns(topic.slot));
         let mut taken: Vec<_> = wanted
             .take(most)
             .map(|(channel, topic)| {
-                topic.place = Place::Asked(connection);
+                topic.place = ChannelState::Asked(connection);
                 (topic.slot, channel.clone())
             })
             .collect();
@@ -132,8 +132,8 @@ impl Topics {
     /// This connection sends the channel from now on, without being asked for it.
     pub fn confirm(&self, connection: u64, channel: &str) {
         // Of two who want it at the same time the first has it confirmed for both.
-        if let Some(topic) = self.locked().get_mut(channel).filter(|it| it.place == Place::Wanted) {
-            topic.place = Place::Asked(connection);
+        if let Some(topic) = self.locked().get_mut(channel).filter(|it| it.place == ChannelState::Wanted) {
+            topic.place = ChannelState::Asked(connection);
         }
         self.confirmed(connection, channel);
     }
@@ -156,10 +156,11 @@ impl Topics {
     /// The server sends it from now on.
     pub fn confirmed(&self, connection: u64, channel: &str) {
         let mut table = self.locked();
-        let Some(topic) = table.get_mut(channel).filter(|it| it.place == Place::Asked(connection)) else {
+        let Some(topic) = table.get_mut(channel).filter(|it| it.place == ChannelState::Asked(connection))
+        else {
             return;
         };
-        topic.place = Place::Confirmed(connection);
+        topic.place = ChannelState::Confirmed(connection);
         if std::mem::replace(&mut topic.told, true) || matches!(topic.listener, Listener::Wakes(_)) {
             topic.lost();
         }
@@ -171,17 +172,17 @@ impl Topics {
     /// The server does not send it, or no longer. Returns true if it was to.
     pub fn taken_away(&self, connection: u64, channel: &str) -> bool {
         let mut table = self.locked();
-        let mine = [Place::Asked(connection), Place::Confirmed(connection)];
+        let mine = [ChannelState::Asked(connection), ChannelState::Confirmed(connection)];
         let Some(topic) = table.get_mut(channel).filter(|it| mine.contains(&it.place)) else { return false };
-        topic.place = Place::Wanted;
+        topic.place = ChannelState::Wanted;
         true
     }
 
     /// The connection has ended: its channels have no server, and those who waited for it get the reason.
     pub fn ended(&self, connection: u64, why: &str) {
-        let mine = [Place::Asked(connection), Place::Confirmed(connection)];
+        let mine = [ChannelState::Asked(connection), ChannelState::Confirmed(connection)];
         for topic in self.locked().values_mut().filter(|it| mine.contains(&it.place)) {
-            topic.place = Place::Wanted;
+            topic.place = ChannelState::Wanted;
             refuse(topic, why);
         }
     }
@@ -191,15 +192,15 @@ impl Topics {
         let mut table = self.locked();
         table
             .values_mut()
-            .filter(|it| it.place == Place::Wanted && owns(it.slot))
+            .filter(|it| it.place == ChannelState::Wanted && owns(it.slot))
             .for_each(|it| refuse(it, why));
     }
 
     /// Channels of this connection without listeners; they are forgotten.
     pub fn unused(&self, connection: u64) -> Vec<(u16, String)> {
         let mut table = self.locked();
-        let unused =
-            table.extract_if(|_, topic| topic.place == Place::Confirmed(connection) && !topic.is_used());
+        let unused = table
+            .extract_if(|_, topic| topic.place == ChannelState::Confirmed(connection) && !topic.is_used());
         let mut unused: Vec<_> = unused.map(|(channel, topic)| (topic.slot, channel)).collect();
         unused.sort_unstable_by_key(|(slot, _)| *slot);
         unused
@@ -210,7 +211,7 @@ impl Topics {
     pub fn tell(&self, connection: u64, channel: &str, payload: &[u8]) {
         let table = self.locked();
         let Some(topic) = table.get(channel) else { return };
-        if matches!(topic.place, Place::Confirmed(by) if by != connection) {
+        if matches!(topic.place, ChannelState::Confirmed(by) if by != connection) {
             return;
         }
         let text = std::str::from_utf8(payload).ok();

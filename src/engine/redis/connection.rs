@@ -10,9 +10,9 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::dial::{Dial, Dialled, Refusal, ServerId, is_replica};
+use super::dial::{Dial, DialError, Dialled, ServerId, is_replica};
 use super::eviction::Eviction;
-use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::address::{Endpoint, ServerKind};
 use crate::engine::protocol::faults::{Fault, FaultKind, explain, is_no_script, replica, silent};
 use crate::engine::protocol::scripts::{Call, Script};
 use crate::metrics::Metrics;
@@ -37,7 +37,7 @@ const MEMORY_EVERY: u32 = 2;
 
 /// How a connection is.
 #[derive(Clone)]
-pub enum State {
+pub enum ConnectionState {
     /// The first attempt is under way.
     Starting,
     /// Ready; the number is another for each connection, and it leads to this server.
@@ -52,7 +52,7 @@ pub enum State {
 /// One kept connection. Ends with its last owner.
 pub struct Connection {
     to: Endpoint,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<ConnectionState>,
     broken: mpsc::Sender<(u64, Fault)>,
     keeper: JoinHandle<()>,
     eviction: Eviction,
@@ -82,53 +82,57 @@ pub struct ConnectionConfig {
 
 /// What is sent to a server in one trip.
 #[derive(Clone, Copy)]
-pub enum Work<'a> {
+pub enum Trip<'a> {
     /// A script by its SHA, which is loaded first when the server does not know it.
     Script(&'a Call),
     /// One command.
     Command(&'a Cmd),
 }
 
-impl Work<'_> {
+impl Trip<'_> {
     /// Whether the answer promises that what was written stays.
     pub fn promises(self) -> bool {
-        matches!(self, Work::Script(call) if call.script.promises)
+        matches!(self, Trip::Script(call) if call.script.promises)
     }
 }
 
 impl Connection {
     /// `asks_memory`: whether it is the one by which the server is asked what it does when its memory is full.
     pub fn open(to: Endpoint, config: ConnectionConfig, asks_memory: bool) -> Connection {
-        let (tell, state) = watch::channel(State::Starting);
+        let (tell, state) = watch::channel(ConnectionState::Starting);
         let (broken, complaints) = mpsc::channel(16);
         let eviction = config.eviction.clone();
-        let keeper = Keeper { to: to.clone(), config, asks_memory, tell, complaints, number: 0 };
+        let keeper = ConnectionKeeper { to: to.clone(), config, asks_memory, tell, complaints, number: 0 };
         let kept = keeper.config.parts.clone().vital_task(Part::RedisCommands, keeper.run());
         Connection { to, state, broken, keeper: tokio::spawn(kept), eviction }
     }
 
     /// Waits for the end of the first attempt.
-    pub async fn tried(&self) -> State {
+    pub async fn tried(&self) -> ConnectionState {
         let mut state = self.state.clone();
-        match state.wait_for(|state| !matches!(state, State::Starting)).await {
+        match state.wait_for(|state| !matches!(state, ConnectionState::Starting)).await {
             Ok(state) => state.clone(),
-            Err(_) => State::Down { why: "the engine is closed".into(), is_replica: false },
+            Err(_) => ConnectionState::Down { why: "the engine is closed".into(), is_replica: false },
         }
     }
 
     async fn standing(&self, within: Duration) -> Result<(MultiplexedConnection, u64, ServerId), Fault> {
         let state = self.state.borrow().clone();
         let state = match state {
-            State::Starting => timeout(within, self.tried()).await.unwrap_or(State::Starting),
+            ConnectionState::Starting => {
+                timeout(within, self.tried()).await.unwrap_or(ConnectionState::Starting)
+            }
             other => other,
         };
         match state {
-            State::Up(connection, number, server) => Ok((connection, number, server)),
-            State::Starting => Err(Fault::stay(format!("Redis at {} is being connected to", self.to))),
-            State::Down { why, is_replica: true } => {
+            ConnectionState::Up(connection, number, server) => Ok((connection, number, server)),
+            ConnectionState::Starting => {
+                Err(Fault::stay(format!("Redis at {} is being connected to", self.to)))
+            }
+            ConnectionState::Down { why, is_replica: true } => {
                 Err(Fault { kind: FaultKind::Again, ..Fault::stay(&*why) })
             }
-            State::Down { why, .. } | State::Refused(why) => Err(Fault::stay(&*why)),
+            ConnectionState::Down { why, .. } | ConnectionState::Refused(why) => Err(Fault::stay(&*why)),
         }
     }
 
@@ -139,20 +143,20 @@ impl Connection {
 
     /// True while calls are sent.
     pub fn is_up(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Up(..))
+        matches!(&*self.state.borrow(), ConnectionState::Up(..))
     }
 
     /// Sends one piece of work; `asking` allows the server to take it for a slot that it is about to get. Its answer,
     /// and which server gave it.
     pub async fn run(
         &self,
-        work: Work<'_>,
+        work: Trip<'_>,
         asking: bool,
         within: Duration,
     ) -> Result<(Value, ServerId), Fault> {
         let run = async |mut connection: MultiplexedConnection, server: ServerId| match work {
-            Work::Command(command) => send(&mut connection, command, asking, None).await,
-            Work::Script(call) => {
+            Trip::Command(command) => send(&mut connection, command, asking, None).await,
+            Trip::Script(call) => {
                 let command = call.command(&server.life());
                 match send(&mut connection, &command, asking, None).await {
                     Err(e) if is_no_script(&e) => {
@@ -225,16 +229,16 @@ async fn send(
     replies.pop().unwrap_or(Value::Nil).extract_error()
 }
 
-struct Keeper {
+struct ConnectionKeeper {
     to: Endpoint,
     config: ConnectionConfig,
     asks_memory: bool,
-    tell: watch::Sender<State>,
+    tell: watch::Sender<ConnectionState>,
     complaints: mpsc::Receiver<(u64, Fault)>,
     number: u64,
 }
 
-impl Keeper {
+impl ConnectionKeeper {
     async fn run(mut self) {
         let mut backoff = reconnects();
         loop {
@@ -246,10 +250,10 @@ impl Keeper {
                     self.tell.send_replace(self.down(fault));
                     backoff.after(since.elapsed());
                 }
-                Err(Refusal::NotNow(fault)) => self.say_down(fault),
-                Err(Refusal::Never(why)) => {
+                Err(DialError::NotNow(fault)) => self.say_down(fault),
+                Err(DialError::Never(why)) => {
                     tracing::error!(why, "this Redis cannot be used");
-                    self.tell.send_replace(State::Refused(why.into()));
+                    self.tell.send_replace(ConnectionState::Refused(why.into()));
                 }
             }
             self.config.lost.notify_one();
@@ -259,7 +263,7 @@ impl Keeper {
 
     /// The same reason again is no news.
     fn say_down(&self, fault: Fault) {
-        let known = matches!(&*self.tell.borrow(), State::Down { why, .. } if **why == *fault.why);
+        let known = matches!(&*self.tell.borrow(), ConnectionState::Down { why, .. } if **why == *fault.why);
         if !known {
             tracing::warn!(why = fault.why, "no connection to Redis");
             self.tell.send_replace(self.down(fault));
@@ -267,19 +271,19 @@ impl Keeper {
     }
 
     /// How it is from now on. One server alone that is a replica stays what it is.
-    fn down(&self, fault: Fault) -> State {
-        let alone = matches!(self.config.dial.target.kind, Kind::Single(_));
-        State::Down { is_replica: !alone && fault.is_of_a_replica(), why: fault.why.into() }
+    fn down(&self, fault: Fault) -> ConnectionState {
+        let alone = matches!(self.config.dial.target.kind, ServerKind::Single(_));
+        ConnectionState::Down { is_replica: !alone && fault.is_of_a_replica(), why: fault.why.into() }
     }
 
-    async fn connect(&mut self) -> Result<(Standing, ServerId), Refusal> {
+    async fn connect(&mut self) -> Result<(Standing, ServerId), DialError> {
         let Dialled { mut connection, driver, cause } = self.config.dial.commands(&self.to).await?;
         let driver = tokio::spawn(driver);
         let standing = Standing { driver, connection: connection.clone(), finishes: false };
         let ConnectionConfig { dial, channel, eviction, .. } = &self.config;
         match dial.greet(&self.to, &mut connection, channel, eviction).await {
             Ok(server) => Ok((standing, server)),
-            Err(Refusal::NotNow(fault)) => Err(cause.explain(&self.to, fault).into()),
+            Err(DialError::NotNow(fault)) => Err(cause.explain(&self.to, fault).into()),
             Err(never) => Err(never),
         }
     }
@@ -290,7 +294,7 @@ impl Keeper {
         if self.number > 1 {
             self.config.metrics.redis_reconnects[RedisLink::Commands].inc();
         }
-        self.tell.send_replace(State::Up(standing.connection.clone(), self.number, server));
+        self.tell.send_replace(ConnectionState::Up(standing.connection.clone(), self.number, server));
         tracing::info!(addr = %self.to, "connected to Redis");
         let (mut beats, mut count) = (interval(HEARTBEAT), 0_u32);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);

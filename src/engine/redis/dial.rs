@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::eviction::Eviction;
 use super::tls;
 use super::witness::{Cause, Witnessed};
-use crate::engine::protocol::address::{Endpoint, Kind, Target};
+use crate::engine::protocol::address::{Endpoint, ServerKind, Target};
 use crate::engine::protocol::faults::{Fault, explain, failed, replica, silent};
 use crate::engine::protocol::options::StoreOptions;
 
@@ -91,16 +91,16 @@ impl ServerId {
 }
 
 /// Why there is no connection.
-pub enum Refusal {
+pub enum DialError {
     /// Trying again may help.
     NotNow(Fault),
     /// The server will never do; says why.
     Never(String),
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for DialError {
     fn from(fault: Fault) -> Self {
-        Refusal::NotNow(fault)
+        DialError::NotNow(fault)
     }
 }
 
@@ -251,7 +251,7 @@ impl Dial {
         connection: &mut MultiplexedConnection,
         channel: &str,
         eviction: &Eviction,
-    ) -> Result<ServerId, Refusal> {
+    ) -> Result<ServerId, DialError> {
         let mut pipe = redis::pipe();
         pipe.cmd("PING").cmd("INFO").arg("server").cmd("INFO").arg("memory").cmd("ROLE");
         let [ping, info, memory, role] = &mut self.ask(to, connection, &pipe).await?[..] else {
@@ -264,7 +264,7 @@ impl Dial {
             let info: redis::InfoDict =
                 redis::from_redis_value(info).map_err(|e| Fault::stay(e.to_string()))?;
             if let Some(why) = self.unfit(to, &info) {
-                return Err(Refusal::Never(why));
+                return Err(DialError::Never(why));
             }
             server = ServerId::of(&info);
         }
@@ -301,7 +301,7 @@ impl Dial {
         let scheme = if self.target.tls { "rediss" } else { "redis" };
         let mode = info.get::<String>("redis_mode").unwrap_or_default();
         match (mode.as_str(), &self.target.kind) {
-            ("cluster", Kind::Single(_) | Kind::Sentinel(..)) => Some(format!(
+            ("cluster", ServerKind::Single(_) | ServerKind::Sentinel(..)) => Some(format!(
                 "Redis at {to} is a node of a cluster and has only some of the feeds; write {scheme}+cluster://{to}"
             )),
             ("sentinel", _) => Some(format!(

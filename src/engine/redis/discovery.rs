@@ -9,9 +9,9 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Pipeline, Value};
 use tokio::time::{Instant, timeout_at};
 
-use super::dial::{Dial, Dialled, Refusal};
+use super::dial::{Dial, DialError, Dialled};
 use super::layout::Primary;
-use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::address::{Endpoint, ServerKind};
 use crate::engine::protocol::faults::{Fault, explain, silent};
 use crate::engine::protocol::slots::SLOTS;
 
@@ -25,15 +25,15 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 const NODES_ASKED_AT_ONCE: usize = 3;
 
 /// Asks who has which slots. `known` are nodes that were primaries lately, those that answer first.
-pub async fn discover(dial: &Dial, known: &[(Endpoint, bool)]) -> Result<Vec<Primary>, Refusal> {
+pub async fn discover(dial: &Dial, known: &[(Endpoint, bool)]) -> Result<Vec<Primary>, DialError> {
     let everything = || vec![0..=SLOTS - 1];
     match &dial.target.kind {
-        Kind::Single(endpoint) => Ok(vec![Primary { endpoint: endpoint.clone(), slots: everything() }]),
-        Kind::Sentinel(sentinels, master) => {
+        ServerKind::Single(endpoint) => Ok(vec![Primary { endpoint: endpoint.clone(), slots: everything() }]),
+        ServerKind::Sentinel(sentinels, master) => {
             let endpoint = elect(dial, sentinels, master, known.first()).await?;
             Ok(vec![Primary { endpoint, slots: everything() }])
         }
-        Kind::Cluster(seeds) => {
+        ServerKind::Cluster(seeds) => {
             let up = known.iter().filter(|(_, up)| *up).map(|(endpoint, _)| endpoint.clone());
             let nearby: Vec<_> = up.take(NODES_ASKED_AT_ONCE).collect();
             if !nearby.is_empty()
@@ -91,10 +91,10 @@ struct View {
     primaries: Vec<Primary>,
 }
 
-async fn newest_view(dial: &Dial, nodes: &[Endpoint]) -> Result<Vec<Primary>, Refusal> {
+async fn newest_view(dial: &Dial, nodes: &[Endpoint]) -> Result<Vec<Primary>, DialError> {
     let views = gather(nodes.iter().map(|node| view_of(dial, node)), Result::is_ok).await;
     let mut newest: Option<View> = None;
-    let mut refusal = Refusal::NotNow(Fault::stay("no node of the Redis cluster answers in time"));
+    let mut refusal = DialError::NotNow(Fault::stay("no node of the Redis cluster answers in time"));
     for view in views {
         match view {
             Ok(view) if newest.as_ref().is_none_or(|best| view.rank > best.rank) => {
@@ -107,7 +107,7 @@ async fn newest_view(dial: &Dial, nodes: &[Endpoint]) -> Result<Vec<Primary>, Re
     newest.map(|view| view.primaries).ok_or(refusal)
 }
 
-async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, Refusal> {
+async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, DialError> {
     let mut pipe = redis::pipe();
     pipe.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
     let mut answers = ask(node, dial.commands(node).await, &pipe).await?;
@@ -116,7 +116,7 @@ async fn view_of(dial: &Dial, node: &Endpoint) -> Result<View, Refusal> {
         Some(Ok(slots)) => slots,
         Some(Err(e)) if e.to_string().contains("cluster support disabled") => {
             let scheme = if dial.target.tls { "rediss" } else { "redis" };
-            return Err(Refusal::Never(format!(
+            return Err(DialError::Never(format!(
                 "Redis at {node} is not part of a cluster; write {scheme}://{node}"
             )));
         }
@@ -177,10 +177,10 @@ async fn elect(
     sentinels: &[Endpoint],
     master: &str,
     current: Option<&(Endpoint, bool)>,
-) -> Result<Endpoint, Refusal> {
+) -> Result<Endpoint, DialError> {
     let answers = gather(sentinels.iter().map(|it| named_by(dial, it, master)), Result::is_ok).await;
     let mut votes: HashMap<Endpoint, usize> = HashMap::new();
-    let mut refusal = Refusal::NotNow(Fault::stay("no sentinel answers in time; see whether they run"));
+    let mut refusal = DialError::NotNow(Fault::stay("no sentinel answers in time; see whether they run"));
     for answer in answers {
         match answer {
             Ok(endpoint) => *votes.entry(endpoint).or_default() += 1,
@@ -197,7 +197,7 @@ async fn elect(
     }
 }
 
-async fn named_by(dial: &Dial, sentinel: &Endpoint, master: &str) -> Result<Endpoint, Refusal> {
+async fn named_by(dial: &Dial, sentinel: &Endpoint, master: &str) -> Result<Endpoint, DialError> {
     let mut pipe = redis::pipe();
     pipe.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master);
     let answer = ask(sentinel, dial.sentinel(sentinel).await, &pipe).await?.pop();
@@ -216,7 +216,7 @@ async fn named_by(dial: &Dial, sentinel: &Endpoint, master: &str) -> Result<Endp
              sentinel_password"
         ))
         .into()),
-        Err(e) if e.to_string().contains("unknown command") => Err(Refusal::Never(format!(
+        Err(e) if e.to_string().contains("unknown command") => Err(DialError::Never(format!(
             "the server at {sentinel} is no sentinel ({e}); write the sentinels' addresses, whose port is mostly 26379"
         ))),
         Err(e) => Err(explain(sentinel, &e).into()),

@@ -44,7 +44,7 @@ pub struct FenceRule {
     pub within: Duration,
 }
 
-struct Waiting {
+struct QueuedCall {
     life: u64,
     /// Who answered the write.
     server: ServerId,
@@ -56,7 +56,7 @@ pub struct Fence {
     rule: FenceRule,
     /// 0 while there is no connection; else another number for each.
     life: Arc<AtomicU64>,
-    waiting: mpsc::Sender<Waiting>,
+    waiting: mpsc::Sender<QueuedCall>,
     keeper: JoinHandle<()>,
 }
 
@@ -78,7 +78,7 @@ impl Fence {
         let (waiting, waiters) = mpsc::channel(MAX_QUEUED_CALLS);
         let life = Arc::new(AtomicU64::new(0));
         let keeper =
-            Keeper { to, rule, dial, layout, prefix: prefix.to_owned(), life: life.clone(), waiters };
+            FenceKeeper { to, rule, dial, layout, prefix: prefix.to_owned(), life: life.clone(), waiters };
         Fence {
             rule,
             life,
@@ -99,7 +99,7 @@ impl Fence {
             return Err(failed("the connection that asks the replicas was made anew meanwhile"));
         }
         let (answer, answered) = oneshot::channel();
-        if self.waiting.try_send(Waiting { life, server, answer }).is_err() {
+        if self.waiting.try_send(QueuedCall { life, server, answer }).is_err() {
             return Err(failed("too many writes wait for replicas"));
         }
         match timeout(2 * (self.rule.within + ANSWER_GRACE), answered).await {
@@ -110,17 +110,17 @@ impl Fence {
     }
 }
 
-struct Keeper {
+struct FenceKeeper {
     to: Endpoint,
     rule: FenceRule,
     dial: Dial,
     layout: watch::Receiver<Arc<Layout>>,
     prefix: String,
     life: Arc<AtomicU64>,
-    waiters: mpsc::Receiver<Waiting>,
+    waiters: mpsc::Receiver<QueuedCall>,
 }
 
-impl Keeper {
+impl FenceKeeper {
     async fn run(mut self) {
         let (mut backoff, mut lives) = (reconnects(), 0);
         loop {

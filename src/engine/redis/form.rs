@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::Value;
 use tokio::time::{Duration, Instant};
 
-use super::connection::Work;
+use super::connection::Trip;
 use super::dial::ServerId;
 use super::layout::Layout;
 use super::purpose::Purpose;
@@ -120,7 +120,7 @@ impl Marks<'_> {
         for shard in self.shards {
             let mut set = redis::cmd("SET");
             set.arg(self.mark_of(shard)?).arg(form);
-            shard.connection().run(Work::Command(&set), false, self.call_timeout).await?;
+            shard.connection().run(Trip::Command(&set), false, self.call_timeout).await?;
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Marks<'_> {
         call.key("form", self.mark_of(shard)?).arg("form", STORED_FORM);
         call.arg("probe_channel", channel).arg("mark", word);
         let within = self.call_timeout.min(CONFIRM_TIMEOUT);
-        let (said, server) = shard.connection().run(Work::Script(&call), false, within).await?;
+        let (said, server) = shard.connection().run(Trip::Script(&call), false, within).await?;
         let said: (String, i64) = redis::from_redis_value(said)
             .map_err(|_| Fault::stay("Redis answered a probe with something else"))?;
         match said {
@@ -162,14 +162,14 @@ impl Marks<'_> {
         let mut set = redis::cmd("SET");
         set.arg(self.mark_of(shard)?).arg(STORED_FORM).arg("NX");
         let within = self.call_timeout.min(CONFIRM_TIMEOUT);
-        shard.connection().run(Work::Command(&set), false, within).await.map(drop)
+        shard.connection().run(Trip::Command(&set), false, within).await.map(drop)
     }
 
     /// A shard's mark.
     async fn form(&self, shard: &Shard) -> Result<Option<String>, Fault> {
         let mut get = redis::cmd("GET");
         get.arg(self.mark_of(shard)?);
-        let (said, _) = shard.connection().run(Work::Command(&get), false, self.call_timeout).await?;
+        let (said, _) = shard.connection().run(Trip::Command(&get), false, self.call_timeout).await?;
         Ok(form_of(said))
     }
 
@@ -205,7 +205,7 @@ impl Marks<'_> {
         while until.is_none_or(|until| Instant::now() < until) {
             let scan = scan_command(cursor, &pattern, KEYS_PER_SCAN);
             let (said, server) =
-                shard.connection().run(Work::Command(&scan), false, self.call_timeout).await?;
+                shard.connection().run(Trip::Command(&scan), false, self.call_timeout).await?;
             let scanned = Scanned::read(said, server.word());
             let scanned = scanned.ok_or_else(|| Fault::stay("Redis answered SCAN with something else"))?;
             cursor = scanned.cursor;

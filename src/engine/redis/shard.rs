@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::connection::{Connection, ConnectionConfig, State};
+use super::connection::{Connection, ConnectionConfig, ConnectionState};
 use super::fence::{Fence, FenceRule};
 use super::layout::Layout;
 use super::purpose::Purpose;
@@ -106,7 +106,7 @@ impl Shard {
     }
 
     /// Waits until the first attempts to connect have ended. Returns how the first ended.
-    pub async fn tried(&self) -> State {
+    pub async fn tried(&self) -> ConnectionState {
         for connection in &self.connections[1..] {
             connection.tried().await;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::connection::Work;
+use super::connection::Trip;
 use super::scan::{Scanned, scan_command};
 use super::shard::Shard;
 use super::topology::{Map, Topology};
@@ -22,7 +22,7 @@ use crate::engine::protocol::tags::random;
 impl Topology {
     /// Runs a script where its first key is.
     pub async fn script(&self, call: &Call, within: Duration) -> Result<Value, Fault> {
-        self.run(slot_of_key(call.first_key()), Work::Script(call), within).await
+        self.run(slot_of_key(call.first_key()), Trip::Script(call), within).await
     }
 
     /// Room for one more call about keys of this slot. Each shard has bounds of its own, so that one that is slow takes
@@ -147,7 +147,7 @@ impl Shards {
     ) -> Result<Option<Scanned>, Fault> {
         let scan = scan_command(cursor, pattern, count);
         let connection = self.0.shards[shard].connection();
-        let (said, server) = connection.run(Work::Command(&scan), false, within).await?;
+        let (said, server) = connection.run(Trip::Command(&scan), false, within).await?;
         Ok(Scanned::read(said, server.word()))
     }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::codec::FramedRead;
 
 use super::connection::reconnects;
-use super::connection::{Connection, Work};
+use super::connection::{Connection, Trip};
 use super::dial::{Dial, ServerId, Stream};
 use super::layout::Layout;
 use crate::engine::protocol::address::Endpoint;
@@ -90,7 +90,7 @@ impl Subscriber {
         let (wake, probes) = (Arc::new(Notify::new()), Probes::default());
         let (tell, state) = watch::channel(None);
         let stood = AtomicBool::new(false);
-        let keeper = Keeper { with, wake: wake.clone(), probes: probes.clone(), stood, tell };
+        let keeper = SubscriberKeeper { with, wake: wake.clone(), probes: probes.clone(), stood, tell };
         let kept = keeper.with.parts.clone().vital_task(Part::RedisSubscriptions, keeper.run());
         Subscriber { wake, probes, state, keeper: tokio::spawn(kept) }
     }
@@ -148,7 +148,7 @@ fn lock(probes: &Probes) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Send
     probes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Keeper {
+struct SubscriberKeeper {
     with: Subscribing,
     wake: Arc<Notify>,
     probes: Probes,
@@ -210,7 +210,7 @@ impl Standing {
     }
 }
 
-impl Keeper {
+impl SubscriberKeeper {
     async fn run(mut self) {
         let mut backoff = reconnects();
         loop {
@@ -460,5 +460,5 @@ async fn send_probe(connection: Arc<Connection>, channel: String) -> Option<Inst
     let sent = Instant::now();
     let mut publish = redis::cmd("SPUBLISH");
     publish.arg(channel).arg(0);
-    connection.run(Work::Command(&publish), false, CONFIRM_TIMEOUT).await.ok().map(|_| sent)
+    connection.run(Trip::Command(&publish), false, CONFIRM_TIMEOUT).await.ok().map(|_| sent)
 }

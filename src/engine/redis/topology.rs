@@ -13,13 +13,13 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::connection::{State, Work};
-use super::dial::{Dial, Refusal};
+use super::connection::{ConnectionState, Trip};
+use super::dial::{Dial, DialError};
 use super::discovery::discover;
 use super::form::{Judged, Marks};
 use super::layout::Layout;
 use super::shard::{Shard, ShardConfig};
-use crate::engine::protocol::address::{Endpoint, Kind};
+use crate::engine::protocol::address::{Endpoint, ServerKind};
 use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
 use crate::engine::protocol::slots::slot_of_key;
 use crate::metrics::Metrics;
@@ -101,11 +101,11 @@ impl Topology {
         let topology =
             Topology { map, refresh, newcomers, config, tell, tell_layout, keeper, judged, unjudged };
         let topology = Arc::new(topology);
-        if let Err(Refusal::Never(why)) = topology.look().await {
+        if let Err(DialError::Never(why)) = topology.look().await {
             return Err(why);
         }
         for shard in topology.map().shards.clone() {
-            if let State::Refused(why) = shard.tried().await {
+            if let ConnectionState::Refused(why) = shard.tried().await {
                 return Err(why.to_string());
             }
         }
@@ -179,7 +179,7 @@ impl Topology {
 
     /// True where there is more than one shard, or may be.
     pub fn is_cluster(&self) -> bool {
-        matches!(self.dial().target.kind, Kind::Cluster(_))
+        matches!(self.dial().target.kind, ServerKind::Cluster(_))
     }
 
     /// What keys and channels begin with.
@@ -205,7 +205,7 @@ impl Topology {
 
     /// Runs one piece of work where its slot is. Where that moved, it follows; what a server did not run for
     /// reasons that pass is run again, within the time. What may have run is never run again.
-    pub(super) async fn run(&self, slot: u16, work: Work<'_>, within: Duration) -> Result<Value, Fault> {
+    pub(super) async fn run(&self, slot: u16, work: Trip<'_>, within: Duration) -> Result<Value, Fault> {
         let until = Instant::now() + within;
         let mut redirected: Option<(Arc<Shard>, bool)> = None;
         let (mut hops, mut pause) = (0, RETRY_PAUSES.0);
@@ -249,7 +249,7 @@ impl Topology {
 
     /// [`Topology::run`] for a command about one key.
     pub async fn command(&self, key: &str, command: &Cmd, within: Duration) -> Result<Value, Fault> {
-        self.run(slot_of_key(key), Work::Command(command), within).await
+        self.run(slot_of_key(key), Trip::Command(command), within).await
     }
 
     /// Runs commands, each about the slot beside it; what may have run is never run again: one trip to every shard, all at the same
@@ -289,7 +289,7 @@ impl Topology {
                 Some(Err(fault))
                     if self.is_cluster() && !matches!(fault.kind, FaultKind::Unclear | FaultKind::Data) =>
                 {
-                    self.run(*slot, Work::Command(command), within).await
+                    self.run(*slot, Trip::Command(command), within).await
                 }
                 Some(answer) => answer,
                 None => Err(Fault::stay("Redis answered less than it was asked")),
@@ -309,7 +309,7 @@ impl Topology {
     }
 
     /// Asks who has which slots, and puts that in place of what was known.
-    async fn look(&self) -> Result<(), Refusal> {
+    async fn look(&self) -> Result<(), DialError> {
         let before = self.map();
         let mut known = Vec::new();
         if self.is_cluster() {
@@ -323,8 +323,8 @@ impl Topology {
             Err(refusal) => {
                 if before.shards.is_empty() {
                     let why = match &refusal {
-                        Refusal::NotNow(fault) => &fault.why,
-                        Refusal::Never(why) => why,
+                        DialError::NotNow(fault) => &fault.why,
+                        DialError::Never(why) => why,
                     };
                     self.tell.send_replace(Arc::new(Map::empty(why)));
                 }
@@ -364,7 +364,7 @@ impl Topology {
             return jitter(REFRESH_DOWN);
         }
         match self.dial().target.kind {
-            Kind::Sentinel(..) => jitter(REFRESH_SENTINEL),
+            ServerKind::Sentinel(..) => jitter(REFRESH_SENTINEL),
             _ => jitter(REFRESH_INTERVAL),
         }
     }
@@ -388,8 +388,8 @@ async fn keep(topology: std::sync::Weak<Topology>) {
                 Some(Judged::Foreign(why)) => why.clone(),
                 _ => String::new(),
             },
-            Err(Refusal::NotNow(fault)) => fault.why,
-            Err(Refusal::Never(why)) => why,
+            Err(DialError::NotNow(fault)) => fault.why,
+            Err(DialError::Never(why)) => why,
         };
         if why != said {
             if !why.is_empty() {

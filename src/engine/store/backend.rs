@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::domain::Millis;
 use crate::engine::StoreError;
-use crate::engine::embedded::{Answer, EmbeddedStore, Refusal, Reply, ScriptText, Words};
+use crate::engine::embedded::{Answer, CallRefusal, EmbeddedStore, Reply, ScriptText, Words};
 use crate::engine::protocol::faults::{CLOSED, Fault, FaultKind};
 use crate::engine::protocol::scripts::{Call, Use};
 use crate::engine::protocol::topics::Topics;
@@ -176,10 +176,10 @@ impl Backend {
     }
 
     /// The shards at this moment, for work that goes through all of them.
-    pub fn shards(&self) -> Shards {
+    pub fn shards(&self) -> BackendShards {
         match self {
-            Backend::Redis(net) => Shards::Redis(net.shards()),
-            Backend::Embedded(local) => Shards::Embedded(local.clone()),
+            Backend::Redis(net) => BackendShards::Redis(net.shards()),
+            Backend::Embedded(local) => BackendShards::Embedded(local.clone()),
         }
     }
 
@@ -240,26 +240,26 @@ const READS_WITHIN: Duration = Duration::from_secs(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The shards at one moment, by number.
-pub(super) enum Shards {
+pub(super) enum BackendShards {
     /// Servers.
     Redis(shards::Shards),
     /// The store in this process, which is one.
     Embedded(Arc<Embedded>),
 }
 
-impl Shards {
+impl BackendShards {
     pub fn count(&self) -> usize {
         match self {
-            Shards::Redis(shards) => shards.count(),
-            Shards::Embedded(_) => 1,
+            BackendShards::Redis(shards) => shards.count(),
+            BackendShards::Embedded(_) => 1,
         }
     }
 
     /// One word, another one when slots have other owners.
     pub fn layout(&self) -> String {
         match self {
-            Shards::Redis(shards) => shards.layout(),
-            Shards::Embedded(_) => "local".into(),
+            BackendShards::Redis(shards) => shards.layout(),
+            BackendShards::Embedded(_) => "local".into(),
         }
     }
 
@@ -272,8 +272,10 @@ impl Shards {
         within: Duration,
     ) -> Result<Option<Scanned>, Fault> {
         let local = match self {
-            Shards::Redis(shards) => return shards.scan(shard, cursor, (pattern, count), within).await,
-            Shards::Embedded(local) => local,
+            BackendShards::Redis(shards) => {
+                return shards.scan(shard, cursor, (pattern, count), within).await;
+            }
+            BackendShards::Embedded(local) => local,
         };
         let said = local.command(&scan_command(cursor, pattern, count), within).await?;
         // Its cursors mean the same after a restart.
@@ -296,11 +298,11 @@ fn words(command: &Cmd) -> Words {
 
 fn read(answer: Answer) -> Result<Value, Fault> {
     match answer {
-        Ok(Reply::Error(said)) | Err(Refusal::Failed(said)) => Err(refused(&said)),
+        Ok(Reply::Error(said)) | Err(CallRefusal::Failed(said)) => Err(refused(&said)),
         Ok(reply) => Ok(value(reply)),
-        Err(Refusal::Unavailable(why)) => Err(Fault::stay(why)),
-        Err(Refusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
-        Err(Refusal::Full(bytes, most)) => Err(Fault {
+        Err(CallRefusal::Unavailable(why)) => Err(Fault::stay(why)),
+        Err(CallRefusal::ReadOnly(why)) => Err(Fault { kind: FaultKind::ReadOnly, ..Fault::stay(why) }),
+        Err(CallRefusal::Full(bytes, most)) => Err(Fault {
             kind: FaultKind::Full,
             ..Fault::stay(format!(
                 "its data takes {:.1} of {:.1} MiB; raise [embedded] max_memory, or have less kept (shorter idempotency windows, ledgers \
@@ -309,7 +311,7 @@ fn read(answer: Answer) -> Result<Value, Fault> {
                 mib(most)
             ))
         }),
-        Err(Refusal::Overloaded(what)) => Err(Fault::overloaded(what)),
+        Err(CallRefusal::Overloaded(what)) => Err(Fault::overloaded(what)),
     }
 }
 

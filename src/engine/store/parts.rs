@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit, Tr
 
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::{EmbeddedOptions, EmbeddedStore};
-use crate::engine::protocol::address::Kind;
+use crate::engine::protocol::address::ServerKind;
 use crate::engine::protocol::faults::{CLOSED, Fault};
 use crate::engine::protocol::keys::{self, Division, Keys};
 use crate::engine::protocol::known::SeenPositions;
@@ -283,7 +283,7 @@ pub(super) async fn connect(
     purpose: Purpose,
 ) -> Result<(StoreBuilder, Arc<Topology>, Eviction), String> {
     let dial = Dial::new(options)?;
-    let by_slot = matches!(dial.target.kind, Kind::Cluster(_));
+    let by_slot = matches!(dial.target.kind, ServerKind::Cluster(_));
     let keys = Keys::new(&options.prefix, division(&dial, options))?.in_database(dial.target.database);
     let builder = StoreBuilder::new(keys);
     let fence = (options.wait_replicas > 0)
@@ -314,7 +314,7 @@ pub(super) async fn connect(
 /// How indexes are divided among servers of this kind.
 fn division(dial: &Dial, options: &StoreOptions) -> Division {
     match dial.target.kind {
-        Kind::Cluster(_) => Division::ByShard,
+        ServerKind::Cluster(_) => Division::ByShard,
         _ => Division::ByName(options.due_parts),
     }
 }

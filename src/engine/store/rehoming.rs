@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::domain::{FeedId, Millis};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{PARTS_MAX, Part, Shared};
+use crate::engine::protocol::keys::{PARTS_MAX, Part, SharedIndex};
 use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::redis::shards::{Moves, Shards};
 use crate::engine::store::due::index::{self as due, DueIndex};
@@ -113,15 +113,15 @@ impl Rehoming {
         self.jobs.turns.move_part(part, jobs::read_member, |job| &job.feed, now).await?;
         let first = |name: &str| name.split(' ').next().and_then(|feed| feed.parse().ok());
         let last = |name: &str| name.split(' ').next_back().and_then(|feed| feed.parse().ok());
-        self.move_names(part, Shared::Hooks, |part| keys.hook_feeds(part), first).await?;
-        self.move_names(part, Shared::Hooks, |part| keys.letter_feeds(part), last).await?;
-        self.move_names(part, Shared::Groups, |part| keys.groups(part), first).await
+        self.move_names(part, SharedIndex::Hooks, |part| keys.hook_feeds(part), first).await?;
+        self.move_names(part, SharedIndex::Hooks, |part| keys.letter_feeds(part), last).await?;
+        self.move_names(part, SharedIndex::Groups, |part| keys.groups(part), first).await
     }
 
     async fn move_names(
         &self,
         part: Part,
-        what: Shared,
+        what: SharedIndex,
         list: impl Fn(Part) -> String,
         feed_of: impl Fn(&str) -> Option<FeedId>,
     ) -> Result<(), Fault> {

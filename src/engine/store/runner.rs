@@ -7,7 +7,7 @@ use redis::{Cmd, FromRedisValue};
 
 use crate::domain::{FeedId, Millis, Policy};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{Keys, Part, Shared};
+use crate::engine::protocol::keys::{Keys, Part, SharedIndex};
 use crate::engine::protocol::known::{Mark, SeenPositions, epoch_after};
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::protocol::scripts::{self, Call, Script};
@@ -108,13 +108,13 @@ impl Runner {
     }
 
     /// The part of an index that has this feed. In a cluster it is on the feed's own shard.
-    pub fn part_of(&self, what: Shared, feed: &FeedId) -> Part {
+    pub fn part_of(&self, what: SharedIndex, feed: &FeedId) -> Part {
         let home = || Part::Slot(self.backend.home(slot_of_tag(feed.as_str())));
         self.keys.named_part(what, feed).unwrap_or_else(home)
     }
 
     /// Every part of an index that feeds are put into now.
-    pub fn parts(&self, what: Shared) -> Vec<Part> {
+    pub fn parts(&self, what: SharedIndex) -> Vec<Part> {
         match self.keys.named_parts(what) {
             Some(parts) => (0..parts).map(Part::Named).collect(),
             None => self.backend.homes().into_iter().map(Part::Slot).collect(),

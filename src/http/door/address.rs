@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use actix_web::http::header::{FORWARDED, HeaderName, X_FORWARDED_FOR};
 use ipnet::IpNet;
 
-use super::head::{Head, text};
+use super::head::{RequestHead, text};
 
 /// `[http] trusted_proxies` and `forwarded_header`, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Proxies {
 
     /// The client of this request. What is nearest to us is said by proxies that we trust, so the header is
     /// read from its end, up to the first address that is not a trusted proxy's.
-    pub fn client(&self, head: &Head<'_>) -> Option<IpAddr> {
+    pub fn client(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         let mut client = head.peer?.ip().to_canonical();
         if !self.trusts(client) {
             return Some(client);
@@ -109,7 +109,7 @@ mod tests {
             .iter()
             .map(|(name, value)| httparse::Header { name: name.as_str(), value: value.as_bytes() });
         let (lines, peer) = (lines.collect::<Vec<_>>(), SocketAddr::new(peer.parse().unwrap(), 1));
-        proxies.client(&Head::read("/", "", &lines, peer)).unwrap().to_string()
+        proxies.client(&RequestHead::read("/", "", &lines, peer)).unwrap().to_string()
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use actix_web::http::header::{AUTHORIZATION, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
 use super::rates::{Budget, Who};
-use super::{Head, Rules};
+use super::{AccessRules, RequestHead};
 use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
 use crate::auth::signed::{SignedRequest, Unsigned};
 use crate::auth::{BadToken, Key, Right, Viewer};
 use crate::domain::{FeedId, Millis, Visibility};
-use crate::http::access::{Access, Asked};
+use crate::http::access::{Access, RouteMatch};
 use crate::http::problem::ApiError;
 
 /// What a key begins with; any other bearer is a token.
@@ -112,7 +112,7 @@ impl Identity {
 
 /// Whether what came as a bearer is a token. Where there are no keys, nobody is asked for one, and a token
 /// still means its viewer.
-pub(super) fn is_token(head: &Head<'_>) -> bool {
+pub(super) fn is_token(head: &RequestHead<'_>) -> bool {
     matches!(bearer(head), Some(Some(text)) if !text.starts_with(KEY_PREFIX) && text.matches('.').count() == 2)
 }
 
@@ -124,12 +124,12 @@ pub(super) fn is_guess(text: &str, identity: &Identity) -> bool {
 }
 
 /// Whether a WebSocket is asked for.
-pub(super) fn is_handshake(head: &Head<'_>) -> bool {
+pub(super) fn is_handshake(head: &RequestHead<'_>) -> bool {
     head.has(&UPGRADE)
 }
 
 /// What `Authorization` holds: `None` without the header, `Some(None)` if it makes no sense.
-fn bearer<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
+fn bearer<'a>(head: &RequestHead<'a>) -> Option<Option<&'a str>> {
     let sent = head.single(&AUTHORIZATION)?;
     Some(sent.and_then(|sent| {
         let (scheme, text) = sent.trim().split_once(' ')?;
@@ -138,7 +138,7 @@ fn bearer<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
 }
 
 /// A token where no header can be set: in the address, or among the subprotocols of a handshake.
-fn elsewhere<'a>(head: &Head<'a>, access: Access) -> Option<Cow<'a, str>> {
+fn elsewhere<'a>(head: &RequestHead<'a>, access: Access) -> Option<Cow<'a, str>> {
     let mut query = url::form_urlencoded::parse(head.query.as_bytes());
     let told = query.find(|(name, value)| name == "token" && !value.is_empty()).map(|(_, value)| value);
     told.or_else(|| {
@@ -148,7 +148,7 @@ fn elsewhere<'a>(head: &Head<'a>, access: Access) -> Option<Cow<'a, str>> {
     })
 }
 
-impl Rules {
+impl AccessRules {
     /// Who says to be what this text shows: a key, or a token.
     pub(super) fn identify(&self, text: &str, clock: Millis) -> Identity {
         // Keys of an operator's own need not begin as ours do.
@@ -181,7 +181,7 @@ impl Rules {
     }
 
     /// Who reads or watches, and whether that was a guess at a key.
-    pub(super) fn viewer(&self, head: &Head<'_>, access: Access, clock: Millis) -> (Identity, bool) {
+    pub(super) fn viewer(&self, head: &RequestHead<'_>, access: Access, clock: Millis) -> (Identity, bool) {
         match bearer(head) {
             Some(Some(text)) => {
                 let identity = self.identify(text, clock);
@@ -199,7 +199,11 @@ impl Rules {
     }
 
     /// Who asks for what needs a key.
-    pub(super) fn caller(&self, head: &Head<'_>, clock: Millis) -> Result<Caller, (ApiError, Identity)> {
+    pub(super) fn caller(
+        &self,
+        head: &RequestHead<'_>,
+        clock: Millis,
+    ) -> Result<Caller, (ApiError, Identity)> {
         let header = |name: &'static HeaderName| head.single(name).flatten();
         if head.has(&SIGNING_KEY) {
             let bad = |why| (ApiError::BadSignature(why), Identity::WrongKey);
@@ -230,13 +234,14 @@ impl Rules {
     /// Whether `caller` may do what is asked for. Nobody in particular comes here only while there are no keys.
     pub(super) fn authorize(
         &self,
-        asked: &Asked<'_>,
+        asked: &RouteMatch<'_>,
         caller: Caller,
     ) -> Result<Caller, (ApiError, Identity)> {
-        if caller.signed.is_some() && !matches!(asked, Asked::For { entry, .. } if entry.takes_signed()) {
+        if caller.signed.is_some() && !matches!(asked, RouteMatch::For { entry, .. } if entry.takes_signed())
+        {
             return Err((ApiError::NotAllowed(Denied::Signed), Identity::WrongKey));
         }
-        let Asked::For { access, feed, .. } = asked else { return Ok(caller) };
+        let RouteMatch::For { access, feed, .. } = asked else { return Ok(caller) };
         let feed = feed.as_deref();
         let denied = match (&caller.identity, access) {
             // Either right will do; a refusal names the other one.

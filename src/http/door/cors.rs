@@ -5,7 +5,7 @@ use actix_web::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use super::{Head, Page, Rules, Want};
+use super::{AccessRules, Page, RequestHead, Want};
 
 /// Methods that some path below /v1 knows.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -26,11 +26,11 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Lets `page` see the answer to what it wanted, if it may. No credentials are ever allowed: a key goes
 /// along by the page's own doing or not at all.
 pub(super) fn put(
-    rules: &Rules,
+    rules: &AccessRules,
     page: Page,
     want: Want,
     preflight: bool,
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
     headers: &mut HeaderMap,
 ) {
     // What producers get is not cached, so programs need not get what only browsers heed.

@@ -8,7 +8,7 @@ use actix_web::http::{Method, Version};
 
 /// What a request says before its body, and from where it came. Borrowed from whatever holds it.
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     /// What is to be done.
     pub method: &'a Method,
     /// As it was sent. `access` finds the row and decodes its parameters, for the door and for handlers alike: a path
@@ -31,10 +31,10 @@ enum Headers<'a> {
     Lines(&'a [httparse::Header<'a>]),
 }
 
-impl<'a> Head<'a> {
+impl<'a> RequestHead<'a> {
     /// Of a request that the HTTP server read.
-    pub fn of(req: &'a HttpRequest) -> Head<'a> {
-        Head {
+    pub fn of(req: &'a HttpRequest) -> RequestHead<'a> {
+        RequestHead {
             method: req.method(),
             path: req.uri().path(),
             query: req.query_string(),
@@ -51,9 +51,9 @@ impl<'a> Head<'a> {
         query: &'a str,
         lines: &'a [httparse::Header<'a>],
         peer: SocketAddr,
-    ) -> Head<'a> {
+    ) -> RequestHead<'a> {
         let (method, headers) = (&Method::GET, Headers::Lines(lines));
-        Head { method, path, query, peer: Some(peer), is_http_1_0: false, authority: None, headers }
+        RequestHead { method, path, query, peer: Some(peer), is_http_1_0: false, authority: None, headers }
     }
 
     /// The host named beside the headers.

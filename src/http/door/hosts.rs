@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use actix_web::http::header::{HOST, HeaderName};
 use url::{Host, Url};
 
-use super::Head;
+use super::RequestHead;
 
 /// Headers that proxies and tunnels add. One of them means that the request may come from anywhere, whatever its
 /// peer's address is. Compared in lower case.
@@ -50,7 +50,7 @@ impl Hosts {
 }
 
 /// The name and port that a request is addressed to; `None` if it names nothing, or several things.
-pub(super) fn asked<'a>(head: &Head<'a>) -> Option<&'a str> {
+pub(super) fn asked<'a>(head: &RequestHead<'a>) -> Option<&'a str> {
     static NAME: HeaderName = HOST;
     let header = match head.single(&NAME) {
         Some(value) => Some(value?),
@@ -65,7 +65,7 @@ pub(super) fn asked<'a>(head: &Head<'a>) -> Option<&'a str> {
 /// Whether a request looks like one of a program of this machine: from a loopback address, to a loopback name, and
 /// through no proxy that can be seen. A tunnel that passes bytes on unchanged (`ssh -R`), and a proxy that speaks
 /// HTTP/1.1 and adds no header, look the same.
-pub(super) fn looks_local(host: Option<&str>, head: &Head<'_>) -> bool {
+pub(super) fn looks_local(host: Option<&str>, head: &RequestHead<'_>) -> bool {
     head.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         && host.is_some_and(is_loopback)
         && !head.is_http_1_0
@@ -163,7 +163,7 @@ mod tests {
             for host in host {
                 req = req.append_header((HOST, *host));
             }
-            asked(&Head::of(&req.to_http_request())).map(str::to_owned)
+            asked(&RequestHead::of(&req.to_http_request())).map(str::to_owned)
         };
         assert_eq!(of("https://gifts.example/", &[]).as_deref(), Some("gifts.example"));
         assert_eq!(of("https://gifts.example/", &["Gifts.Example"]).as_deref(), Some("Gifts.Example"));

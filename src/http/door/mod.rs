@@ -16,7 +16,7 @@ use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, ORIGIN};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::access::{Access, Asked, Entry, find};
+use super::access::{Access, RouteEntry, RouteMatch, find};
 use super::inbound::counted;
 use super::problem::ApiError;
 use crate::auth::{Key, Keys, Revoked, Right, Verifier};
@@ -36,7 +36,7 @@ mod cors;
 
 use address::Proxies;
 pub use caller::{Caller, Identity};
-pub use head::Head;
+pub use head::RequestHead;
 use hosts::Hosts;
 use origins::{Origins, Page};
 use places::{Full, PlaceLimits, Places, WatcherPlace};
@@ -52,7 +52,7 @@ const GUESSES_PER_SECOND: u32 = 2;
 
 /// What is asked at the door. The default asks nothing of programs of this machine and keeps foreign pages out.
 #[derive(Clone, Default)]
-pub struct Rules {
+pub struct AccessRules {
     /// Who may do what. While there are no keys at all, nobody is asked for one.
     pub keys: Keys,
     /// Judges viewers' tokens.
@@ -89,7 +89,7 @@ pub struct Door {
 }
 
 struct InForce {
-    rules: Rules,
+    rules: AccessRules,
     rates: Option<Arc<Rates>>,
     viewer_rates: Option<Arc<Rates>>,
 }
@@ -110,9 +110,9 @@ enum Want {
 }
 
 impl Want {
-    fn of(asked: &Asked<'_>, path: &str) -> Want {
+    fn of(asked: &RouteMatch<'_>, path: &str) -> Want {
         match asked {
-            Asked::For { access, .. } => match access {
+            RouteMatch::For { access, .. } => match access {
                 Access::Page => Want::Page,
                 Access::Open | Access::Feed | Access::List => Want::Read,
                 Access::Watch => Want::Watch,
@@ -131,10 +131,10 @@ impl Want {
 }
 
 /// What the door says.
-pub enum Verdict {
+pub enum AccessVerdict {
     /// Go on, to the row of the table that was asked for. A signed request only once its signature was found to be
     /// right.
-    Enter(Caller, &'static Entry),
+    Enter(Caller, &'static RouteEntry),
     /// A browser asks whether a page may; it may.
     Preflight,
     /// No.
@@ -148,16 +148,16 @@ pub enum Verdict {
     },
 }
 
-fn refuse(why: ApiError, budget: Option<Budget>, identity: Option<Identity>) -> Verdict {
-    Verdict::Refuse { why, budget, identity }
+fn refuse(why: ApiError, budget: Option<Budget>, identity: Option<Identity>) -> AccessVerdict {
+    AccessVerdict::Refuse { why, budget, identity }
 }
 
 impl Door {
     /// A door with these rules.
-    pub fn new(rules: Rules) -> Door {
+    pub fn new(rules: AccessRules) -> Door {
         let revoked = Arc::<Revoked>::default();
         Door {
-            now: ArcSwap::from_pointee(InForce::new(Rules { revoked: revoked.clone(), ..rules }, None)),
+            now: ArcSwap::from_pointee(InForce::new(AccessRules { revoked: revoked.clone(), ..rules }, None)),
             revoked,
             changes: watch::Sender::new(()),
             generation: AtomicU64::new(1),
@@ -169,9 +169,9 @@ impl Door {
 
     /// New rules, from the next request on. Who is in is judged again where that lasts; buckets stay as full as
     /// they are unless the rate is another.
-    pub fn change(&self, rules: Rules) {
+    pub fn change(&self, rules: AccessRules) {
         let old = self.now.load_full();
-        let rules = Rules { revoked: self.revoked.clone(), ..rules };
+        let rules = AccessRules { revoked: self.revoked.clone(), ..rules };
         self.now.store(Arc::new(InForce::new(rules, Some(&old))));
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.changes.send_replace(());
@@ -183,7 +183,7 @@ impl Door {
     }
 
     /// Judges a request by its head.
-    pub fn admit(&self, head: &Head<'_>, clock: Millis) -> Verdict {
+    pub fn admit(&self, head: &RequestHead<'_>, clock: Millis) -> AccessVerdict {
         let asked_for = preflight(head);
         let path = head.path;
         let asked = find(asked_for.as_ref().unwrap_or(head.method), path);
@@ -194,7 +194,7 @@ impl Door {
         if !rules.hosts.allow(host) {
             return refuse(ApiError::Misdirected, None, None);
         }
-        if let Asked::Malformed(name) = asked {
+        if let RouteMatch::Malformed(name) = asked {
             return refuse(ApiError::MalformedPath(name), None, None);
         }
         if want.needs_key() && rules.needs_keys(want, host, head) {
@@ -206,21 +206,21 @@ impl Door {
                 return refuse(refused, None, None);
             }
             if asked_for.is_some() {
-                return Verdict::Preflight;
+                return AccessVerdict::Preflight;
             }
         }
         if !want.needs_key() {
             return match asked {
-                Asked::For { access, feed, entry } => {
+                RouteMatch::For { access, feed, entry } => {
                     let (identity, reads) =
                         match self.admit_viewer(rules, (access, feed.as_deref()), head, clock) {
                             Ok(admitted) => admitted,
                             Err(why) => return refuse(why, None, None),
                         };
-                    Verdict::Enter(Caller { identity, reads, ..Caller::default() }, entry)
+                    AccessVerdict::Enter(Caller { identity, reads, ..Caller::default() }, entry)
                 }
-                Asked::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
-                Asked::Malformed(_) | Asked::Nothing => {
+                RouteMatch::OtherMethod(allow) => refuse(ApiError::MethodNotAllowed(allow), None, None),
+                RouteMatch::Malformed(_) | RouteMatch::Nothing => {
                     refuse(ApiError::NotFound(format!("there is nothing at {path}")), None, None)
                 }
             };
@@ -236,9 +236,9 @@ impl Door {
     /// Who reads or watches comes in; whether the feed lets it see anything is known when its policy is.
     fn admit_viewer(
         &self,
-        rules: &Rules,
+        rules: &AccessRules,
         asked: (Access, Option<&str>),
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         clock: Millis,
     ) -> Result<(Identity, Option<FeedId>), ApiError> {
         let (access, feed) = asked;
@@ -265,9 +265,9 @@ impl Door {
         &self,
         now: &InForce,
         judged: Result<Caller, (ApiError, Identity)>,
-        asked: &Asked<'_>,
-        head: &Head<'_>,
-    ) -> Verdict {
+        asked: &RouteMatch<'_>,
+        head: &RequestHead<'_>,
+    ) -> AccessVerdict {
         let address = || Who::Address(now.rules.client(head).map(counted));
         if let Err((ApiError::Unauthenticated { tried: true } | ApiError::BadSignature(_), _)) = &judged
             && let Err(slow_down) = self.guessed(head)
@@ -275,10 +275,10 @@ impl Door {
             return refuse(slow_down, None, None);
         }
         // Anybody may name a signing key. Its holder is charged once the signature was found right.
-        if let (Ok(caller), Asked::For { entry, .. }) = (&judged, asked)
+        if let (Ok(caller), RouteMatch::For { entry, .. }) = (&judged, asked)
             && caller.signed.is_some()
         {
-            return Verdict::Enter(caller.clone(), entry);
+            return AccessVerdict::Enter(caller.clone(), entry);
         }
         // Who has no valid key is charged by address, so that trying keys is limited too.
         let identity = judged.as_ref().map_or_else(|(_, identity)| identity, |caller| &caller.identity);
@@ -296,19 +296,21 @@ impl Door {
         };
         match (judged, asked) {
             (Err((refused, identity)), _) => refuse(refused, budget, Some(identity)),
-            (Ok(_), Asked::OtherMethod(allow)) => refuse(ApiError::MethodNotAllowed(allow), budget, None),
-            (Ok(_), Asked::Malformed(_) | Asked::Nothing) => {
+            (Ok(_), RouteMatch::OtherMethod(allow)) => {
+                refuse(ApiError::MethodNotAllowed(allow), budget, None)
+            }
+            (Ok(_), RouteMatch::Malformed(_) | RouteMatch::Nothing) => {
                 refuse(ApiError::NotFound(format!("there is nothing at {}", head.path)), budget, None)
             }
-            (Ok(caller), Asked::For { entry, .. }) => {
-                Verdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller }, entry)
+            (Ok(caller), RouteMatch::For { entry, .. }) => {
+                AccessVerdict::Enter(Caller { who: budget.is_some().then_some(who), budget, ..caller }, entry)
             }
         }
     }
 
     /// Somebody tried what only the owner of a secret knows, and it was wrong: an error when its address has done so
     /// too often, which is then the answer.
-    pub fn guessed(&self, head: &Head<'_>) -> Result<(), ApiError> {
+    pub fn guessed(&self, head: &RequestHead<'_>) -> Result<(), ApiError> {
         self.guessed_by(self.counted_address(head))
     }
 
@@ -340,7 +342,7 @@ impl Door {
     }
 
     /// Whether the pages of those who look after feeds need a key; an error when they are closed to who asks.
-    pub fn asks_for_key(&self, head: &Head<'_>) -> Result<bool, ApiError> {
+    pub fn asks_for_key(&self, head: &RequestHead<'_>) -> Result<bool, ApiError> {
         let now = self.now.load();
         match now.rules.needs_keys(Want::Admin, hosts::asked(head), head) {
             true => Err(ApiError::KeysNeeded),
@@ -354,7 +356,7 @@ impl Door {
     }
 
     /// A place for the watcher that asks.
-    pub fn place(&self, head: &Head<'_>) -> Result<WatcherPlace, Full> {
+    pub fn place(&self, head: &RequestHead<'_>) -> Result<WatcherPlace, Full> {
         let now = self.now.load();
         let taken = self.places.take(now.rules.client(head).map(counted), now.rules.places);
         taken.inspect_err(|full| {
@@ -372,14 +374,14 @@ impl Door {
     }
 
     /// The address that a watcher counts for; `None` if that is not limited.
-    pub fn address(&self, head: &Head<'_>) -> Option<IpAddr> {
+    pub fn address(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         let now = self.now.load();
         let limited = |ip: &IpAddr| now.rules.places.count_loopback || !ip.is_loopback();
         now.rules.client(head).map(counted).filter(limited)
     }
 
     /// By what a client is counted where every address is limited.
-    pub fn counted_address(&self, head: &Head<'_>) -> Option<IpAddr> {
+    pub fn counted_address(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         self.now.load().rules.client(head).map(counted)
     }
 
@@ -394,7 +396,7 @@ impl Door {
     }
 
     /// The headers by which a browser lets a page of another origin see the answer.
-    pub fn cors(&self, head: &Head<'_>, headers: &mut HeaderMap) {
+    pub fn cors(&self, head: &RequestHead<'_>, headers: &mut HeaderMap) {
         // To a program, which names no page, what producers get says nothing more; and whatever is not read is
         // theirs, or for no page at all.
         let reads = matches!(*head.method, Method::GET | Method::HEAD);
@@ -413,7 +415,7 @@ impl Door {
 }
 
 impl InForce {
-    fn new(rules: Rules, old: Option<&InForce>) -> InForce {
+    fn new(rules: AccessRules, old: Option<&InForce>) -> InForce {
         let kept = |old: Option<&Arc<Rates>>, rate: Option<Rate>| {
             let kept = old.filter(|old| Some(old.rate()) == rate).cloned();
             rate.map(|rate| kept.unwrap_or_else(|| Arc::new(Rates::new(rate))))
@@ -424,12 +426,12 @@ impl InForce {
     }
 }
 
-impl Rules {
-    fn client(&self, head: &Head<'_>) -> Option<IpAddr> {
+impl AccessRules {
+    fn client(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         self.proxies.client(head)
     }
 
-    fn page_of(&self, host: Option<&str>, head: &Head<'_>) -> Page {
+    fn page_of(&self, host: Option<&str>, head: &RequestHead<'_>) -> Page {
         // Two of them, or one that is no text, belong to no known key.
         let origin = head.single(&ORIGIN).map(|value| value.unwrap_or_default());
         self.origins.judge(origin, host)
@@ -438,7 +440,7 @@ impl Rules {
     /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
     /// server is the only permission there is then, so only what looks like a program of this machine has it.
     /// `insecure` gives it to everybody, but for looking after all feeds, which needs more than being there.
-    fn needs_keys(&self, want: Want, host: Option<&str>, head: &Head<'_>) -> bool {
+    fn needs_keys(&self, want: Want, host: Option<&str>, head: &RequestHead<'_>) -> bool {
         let open = self.insecure && want != Want::Admin;
         self.keys.is_empty() && !open && !hosts::looks_local(host, head)
     }
@@ -463,7 +465,7 @@ impl Rules {
 }
 
 /// The method that a browser asks about (the Fetch standard's CORS-preflight).
-fn preflight(head: &Head<'_>) -> Option<Method> {
+fn preflight(head: &RequestHead<'_>) -> Option<Method> {
     let asks = *head.method == Method::OPTIONS && head.has(&ORIGIN);
     let asked = head.all(&ACCESS_CONTROL_REQUEST_METHOD).next().filter(|_| asks)?;
     Method::from_bytes(asked).ok()

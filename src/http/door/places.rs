@@ -32,11 +32,11 @@ pub enum Full {
 /// Who sits where.
 #[derive(Debug, Default)]
 pub struct Places {
-    taken: Mutex<Taken>,
+    taken: Mutex<UsedPlaces>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct UsedPlaces {
     all: usize,
     of: Counts,
     turned_away: usize,
@@ -63,7 +63,7 @@ impl Places {
         taken.all += 1;
         Ok(WatcherPlace {
             places: self.clone(),
-            kind: Kind::Watcher { address, limited: false },
+            kind: PermitKind::Watcher { address, limited: false },
             inbound: None,
         })
     }
@@ -75,10 +75,10 @@ impl Places {
             return None;
         }
         taken.turned_away += 1;
-        Some(WatcherPlace { places: self.clone(), kind: Kind::TurnedAway, inbound: None })
+        Some(WatcherPlace { places: self.clone(), kind: PermitKind::TurnedAway, inbound: None })
     }
 
-    fn locked(&self) -> MutexGuard<'_, Taken> {
+    fn locked(&self) -> MutexGuard<'_, UsedPlaces> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +87,7 @@ impl Places {
 #[derive(Debug)]
 pub struct WatcherPlace {
     places: Arc<Places>,
-    kind: Kind,
+    kind: PermitKind,
     /// Where its connection counts too, if that is the watcher's for good.
     inbound: Option<Arc<Inbound>>,
 }
@@ -103,7 +103,7 @@ impl WatcherPlace {
 
     /// The same place, with this connection for good.
     pub fn with(mut self, peer: &Peer) -> WatcherPlace {
-        if let Kind::Watcher { address, limited } = &mut self.kind {
+        if let PermitKind::Watcher { address, limited } = &mut self.kind {
             let seat = peer.into_watcher_seat(*address);
             *limited = seat.limited;
             self.inbound = Some(seat.inbound);
@@ -113,7 +113,7 @@ impl WatcherPlace {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum PermitKind {
     Watcher {
         address: Option<IpAddr>,
         /// Its connection is one of those that the address may have.
@@ -124,13 +124,13 @@ enum Kind {
 
 impl Drop for WatcherPlace {
     fn drop(&mut self) {
-        if let (Some(inbound), Kind::Watcher { address, limited }) = (&self.inbound, &self.kind) {
+        if let (Some(inbound), PermitKind::Watcher { address, limited }) = (&self.inbound, &self.kind) {
             inbound.watcher_left(address.filter(|_| *limited));
         }
         let mut taken = self.places.locked();
         match self.kind {
-            Kind::TurnedAway => taken.turned_away -= 1,
-            Kind::Watcher { address, .. } => {
+            PermitKind::TurnedAway => taken.turned_away -= 1,
+            PermitKind::Watcher { address, .. } => {
                 taken.all -= 1;
                 taken.of.leave(address);
             }

@@ -15,11 +15,11 @@ fn list(keys: &[&str], may: Rights, mut all: Keys) -> Keys {
     all
 }
 
-fn rules(keys: &[&str], origins: &[&str]) -> Rules {
-    Rules {
+fn rules(keys: &[&str], origins: &[&str]) -> AccessRules {
+    AccessRules {
         keys: list(keys, Rights::PRODUCER, Keys::default()),
         origins: Origins::parse(origins.iter().copied()).unwrap(),
-        ..Rules::default()
+        ..AccessRules::default()
     }
 }
 
@@ -37,10 +37,10 @@ fn says(door: &Door, line: &str, headers: &[(&str, &str)]) -> &'static str {
     for (name, value) in headers {
         req = req.append_header((*name, *value));
     }
-    match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
-        Verdict::Enter(..) => "in",
-        Verdict::Preflight => "preflight",
-        Verdict::Refuse { why, .. } => why.kind().name,
+    match door.admit(&RequestHead::of(&req.to_http_request()), CLOCK) {
+        AccessVerdict::Enter(..) => "in",
+        AccessVerdict::Preflight => "preflight",
+        AccessVerdict::Refuse { why, .. } => why.kind().name,
     }
 }
 
@@ -111,10 +111,10 @@ fn says_to(door: &Door, peer: &str, line: &str, headers: &[(&str, &str)]) -> &'s
     for (name, value) in headers {
         req = req.insert_header((*name, *value));
     }
-    match door.admit(&Head::of(&req.to_http_request()), CLOCK) {
-        Verdict::Enter(..) => "in",
-        Verdict::Preflight => "preflight",
-        Verdict::Refuse { why, .. } => why.kind().name,
+    match door.admit(&RequestHead::of(&req.to_http_request()), CLOCK) {
+        AccessVerdict::Enter(..) => "in",
+        AccessVerdict::Preflight => "preflight",
+        AccessVerdict::Refuse { why, .. } => why.kind().name,
     }
 }
 
@@ -124,7 +124,7 @@ const HERE: (&str, &str) = ("Host", "localhost:8080");
 #[test]
 fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
     let open = Door::new(rules(&[], &["*"]));
-    let insecure = Door::new(Rules { insecure: true, ..rules(&[], &["*"]) });
+    let insecure = Door::new(AccessRules { insecure: true, ..rules(&[], &["*"]) });
     for line in CLOSED.into_iter().chain([ADMIN]) {
         for peer in ["127.0.0.1:9", "[::1]:9", "[::ffff:127.0.0.1]:9"] {
             for host in ["localhost:8080", "127.0.0.1", "[::1]:8080"] {
@@ -179,7 +179,7 @@ fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
 #[test]
 fn who_uses_another_name_than_the_listed_ones_is_misdirected() {
     let hosts = Hosts::parse(["gifts.example", "127.0.0.1:8080"]).unwrap();
-    let door = Door::new(Rules { hosts, ..rules(&[KEY], &["*"]) });
+    let door = Door::new(AccessRules { hosts, ..rules(&[KEY], &["*"]) });
     let bearer = format!("Bearer {KEY}");
     for line in OPEN.into_iter().chain(CLOSED).chain([ADMIN]) {
         for host in ["evil.example", "127.0.0.1", "127.0.0.1:8081", ""] {
@@ -196,7 +196,8 @@ fn who_uses_another_name_than_the_listed_ones_is_misdirected() {
 fn an_admin_key_opens_everything_and_a_producers_key_all_but_the_overview() {
     let other = "tck_fedcba9876543210";
     let producer = rules(&[KEY], &["*"]);
-    let door = Door::new(Rules { keys: list(&[other], Rights::ALL, producer.keys.clone()), ..producer });
+    let door =
+        Door::new(AccessRules { keys: list(&[other], Rights::ALL, producer.keys.clone()), ..producer });
     let (producer, admin) = (format!("Bearer {KEY}"), format!("Bearer {other}"));
     let (producer, admin) = ([("Authorization", &*producer)], [("Authorization", &*admin)]);
     let ask = |line: &str, headers: &[(&str, &str)]| says_to(&door, "10.0.0.1:9", line, headers);
@@ -209,7 +210,8 @@ fn an_admin_key_opens_everything_and_a_producers_key_all_but_the_overview() {
         assert_eq!(told, ("unauthenticated", "in", "in"), "{line}");
     }
     // The only keys there are: whatever is not open to viewers needs one.
-    let alone = Door::new(Rules { keys: list(&[other], Rights::ALL, Keys::default()), ..rules(&[], &["*"]) });
+    let alone =
+        Door::new(AccessRules { keys: list(&[other], Rights::ALL, Keys::default()), ..rules(&[], &["*"]) });
     for line in CLOSED {
         assert_eq!(says_to(&alone, "127.0.0.1:9", line, &[HERE]), "unauthenticated", "{line}");
         assert_eq!(says_to(&alone, "127.0.0.1:9", line, &admin), "in", "{line}");
@@ -248,7 +250,7 @@ fn without_keys_a_foreign_page_may_watch_but_not_write_unless_it_is_listed() {
     // A name that somebody lets point here is "own" by its Host header, and still a stranger's.
     let rebound = [("Origin", "http://evil.example:8080"), ("Host", "evil.example:8080")];
     assert_eq!(says(&door, "POST /v1/feeds/a/gifts", &rebound), "keys-needed");
-    let insecure = Door::new(Rules { insecure: true, ..rules(&[], &[]) });
+    let insecure = Door::new(AccessRules { insecure: true, ..rules(&[], &[]) });
     assert_eq!(says(&insecure, "POST /v1/feeds/a/gifts", &rebound), "in");
     assert_eq!(says(&insecure, "GET /v1/feeds/a/ws", &rebound), "in");
 }
@@ -336,7 +338,7 @@ fn every_right_opens_its_paths_and_no_others_and_only_for_its_feeds() {
         };
         keys.add(Key::parse(spec).unwrap()).unwrap();
     }
-    let door = Door::new(Rules { keys, ..rules(&[], &["*"]) });
+    let door = Door::new(AccessRules { keys, ..rules(&[], &["*"]) });
     let mut asked = 0;
     for entry in entries() {
         for MethodRow { name: method, access, .. } in &entry.methods {
@@ -393,7 +395,7 @@ fn a_key_is_of_no_use_from_its_end_on_and_a_signed_one_never_travels() {
     let signed =
         KeySpec { name: "signs", secret: Some(secret), may: &may, signed: true, ..KeySpec::default() };
     keys.add(Key::parse(signed).unwrap()).unwrap();
-    let door = Door::new(Rules { keys, ..rules(&[], &["*"]) });
+    let door = Door::new(AccessRules { keys, ..rules(&[], &["*"]) });
     let ask = |headers: &[(&str, &str)]| says_to(&door, "10.0.0.1:9", CLOSED[0], headers);
     assert_eq!(ask(&[("Authorization", &format!("Bearer {key}"))]), "unauthenticated");
     assert_eq!(ask(&[("Authorization", "Bearer soon")]), "in");

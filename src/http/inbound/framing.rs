@@ -20,7 +20,7 @@ pub(in crate::http) struct Framing {
     place: Where,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
-    head: Head,
+    head: FramedHead,
     /// Heads that were complete so far.
     heads: u32,
     /// Chunks of the body that is coming, and their bytes.
@@ -48,7 +48,7 @@ enum Where {
 
 /// What a head says of what follows it.
 #[derive(Debug, Default)]
-struct Head {
+struct FramedHead {
     lines: u32,
     length: u64,
     chunked: bool,
@@ -131,10 +131,10 @@ impl Framing {
                 self.heads = self.heads.wrapping_add(1);
                 self.chunks = (0, 0);
                 self.place = match head {
-                    Head { chunked: true, .. } => Where::ChunkSize,
-                    Head { opaque: true, .. } => Where::Opaque,
-                    Head { length: 0, .. } => Where::Head,
-                    Head { length, .. } => Where::Body(length),
+                    FramedHead { chunked: true, .. } => Where::ChunkSize,
+                    FramedHead { opaque: true, .. } => Where::Opaque,
+                    FramedHead { length: 0, .. } => Where::Head,
+                    FramedHead { length, .. } => Where::Body(length),
                 };
             }
             _ => self.head.note(line),
@@ -177,7 +177,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, Malformed> {
     size.ok_or(Malformed)
 }
 
-impl Head {
+impl FramedHead {
     /// Reads what the server reads, which refuses two lengths, a length beside chunks, and other codings.
     fn note(&mut self, line: &[u8]) {
         self.lines += 1;

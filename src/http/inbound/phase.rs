@@ -25,7 +25,7 @@ pub struct Times {
 /// What a connection is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Phase {
+pub(super) enum PeerPhase {
     /// Nothing has come yet.
     New,
     /// A head is coming.
@@ -42,9 +42,9 @@ pub(super) enum Phase {
     Sending,
 }
 
-impl Phase {
-    fn of(n: u8) -> Phase {
-        use Phase::{Busy, Head, Idle, New, Opening, Rest, Sending};
+impl PeerPhase {
+    fn of(n: u8) -> PeerPhase {
+        use PeerPhase::{Busy, Head, Idle, New, Opening, Rest, Sending};
         [New, Head, Busy, Rest, Idle, Opening, Sending]
             .into_iter()
             .find(|phase| *phase as u8 == n)
@@ -54,7 +54,7 @@ impl Phase {
 
 /// What the connection's own task writes and the sweep reads.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct PeerState {
     phase: AtomicU8,
     /// The phase after the request that is being answered, as far as is known.
     next: AtomicU8,
@@ -74,15 +74,15 @@ pub(super) struct State {
     task: AtomicWaker,
 }
 
-impl State {
+impl PeerState {
     /// Of a connection that begins at `now`, in nanoseconds since the register did.
-    pub(super) fn new(now: u64) -> State {
-        let present = AtomicU8::new(Phase::Busy as u8);
-        State { since: AtomicU64::new(now), present, ..State::default() }
+    pub(super) fn new(now: u64) -> PeerState {
+        let present = AtomicU8::new(PeerPhase::Busy as u8);
+        PeerState { since: AtomicU64::new(now), present, ..PeerState::default() }
     }
 
-    pub(super) fn phase(&self) -> Phase {
-        Phase::of(self.phase.load(Ordering::Relaxed))
+    pub(super) fn phase(&self) -> PeerPhase {
+        PeerPhase::of(self.phase.load(Ordering::Relaxed))
     }
 
     /// For how long it has been in its phase at `now`.
@@ -119,7 +119,7 @@ impl State {
     }
 
     /// Enters a phase, if it is in another.
-    pub(super) fn enter(&self, phase: Phase, now: impl FnOnce() -> u64) {
+    pub(super) fn enter(&self, phase: PeerPhase, now: impl FnOnce() -> u64) {
         if self.phase() != phase {
             self.since.store(now(), Ordering::Relaxed);
             self.phase.store(phase as u8, Ordering::Relaxed);
@@ -128,17 +128,17 @@ impl State {
 
     /// Something moved: a slow client that takes an answer is not idle.
     pub(super) fn note_progress(&self, now: impl FnOnce() -> u64) {
-        if matches!(self.phase(), Phase::Idle | Phase::Sending) {
+        if matches!(self.phase(), PeerPhase::Idle | PeerPhase::Sending) {
             self.since.store(now(), Ordering::Relaxed);
         }
     }
 
     /// The phase while the present request is not answered whole.
-    pub(super) fn present(&self) -> Phase {
-        Phase::of(self.present.load(Ordering::Relaxed))
+    pub(super) fn present(&self) -> PeerPhase {
+        PeerPhase::of(self.present.load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_present(&self, phase: Phase) {
+    pub(super) fn set_present(&self, phase: PeerPhase) {
         self.present.store(phase as u8, Ordering::Relaxed);
     }
 
@@ -157,7 +157,7 @@ impl State {
     }
 
     /// The phase after the request that is being answered.
-    pub(super) fn set_next(&self, next: Phase) {
+    pub(super) fn set_next(&self, next: PeerPhase) {
         self.next.store(next as u8, Ordering::Relaxed);
     }
 
@@ -167,28 +167,30 @@ impl State {
     }
 
     /// A request was answered whole, or given up; gives the phase after it.
-    pub(super) fn finish_answer(&self) -> Phase {
+    pub(super) fn finish_answer(&self) -> PeerPhase {
         self.answered.fetch_add(1, Ordering::Relaxed);
         // Woken only, not polled: its task encodes this answer first.
         if self.next_waits.swap(false, Ordering::Relaxed) {
             self.task.wake();
         }
-        self.set_present(Phase::Busy);
+        self.set_present(PeerPhase::Busy);
         self.set_untaken(0);
-        Phase::of(self.next.load(Ordering::Relaxed))
+        PeerPhase::of(self.next.load(Ordering::Relaxed))
     }
 }
 
 /// Why a connection in `phase` that lasted for so long is to be cut, if it is.
-pub(super) fn overdue(phase: Phase, lasts: Duration, times: &Times) -> Option<Cut> {
+pub(super) fn overdue(phase: PeerPhase, lasts: Duration, times: &Times) -> Option<Cut> {
     let (most, why) = match phase {
         // The server's own timer answers 408 first, for the first head of a connection.
-        Phase::New | Phase::Head | Phase::Opening => (times.head + TIMER_GRACE, Cut::Head),
-        Phase::Rest => (times.body, Cut::Body),
+        PeerPhase::New | PeerPhase::Head | PeerPhase::Opening => (times.head + TIMER_GRACE, Cut::Head),
+        PeerPhase::Rest => (times.body, Cut::Body),
         // Where none is kept the server ends it by itself, once the answer has gone out.
-        Phase::Idle | Phase::Sending if times.keep_alive.is_zero() => (times.head + TIMER_GRACE, Cut::Idle),
-        Phase::Idle | Phase::Sending => (times.keep_alive, Cut::Idle),
-        Phase::Busy => return None,
+        PeerPhase::Idle | PeerPhase::Sending if times.keep_alive.is_zero() => {
+            (times.head + TIMER_GRACE, Cut::Idle)
+        }
+        PeerPhase::Idle | PeerPhase::Sending => (times.keep_alive, Cut::Idle),
+        PeerPhase::Busy => return None,
     };
     (lasts >= most).then_some(why)
 }

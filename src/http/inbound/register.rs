@@ -9,7 +9,7 @@ use actix_web::http::header::HeaderValue;
 use slab::Slab;
 
 use super::counts::{Counts, counted};
-use super::phase::{Phase, State, Times, overdue};
+use super::phase::{PeerPhase, PeerState, Times, overdue};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{Cut, Turned};
 use crate::supervise::{Beat, faults};
@@ -50,7 +50,7 @@ pub struct Bounds {
 
 /// How connections are treated.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct InboundSettings {
     /// How long what may take.
     pub times: Times,
     /// The value of `Strict-Transport-Security`, if it is sent.
@@ -89,7 +89,7 @@ pub fn refusal(why: Turned) -> String {
 /// Every open connection.
 #[derive(Debug)]
 pub struct Inbound {
-    settings: Settings,
+    settings: InboundSettings,
     metrics: Arc<Metrics>,
     begun: Instant,
     open: Mutex<Open>,
@@ -98,7 +98,7 @@ pub struct Inbound {
 #[derive(Debug)]
 struct Open {
     bounds: Bounds,
-    all: Slab<Arc<State>>,
+    all: Slab<Arc<PeerState>>,
     /// Connections that are watchers' for good, of which nothing more need be known.
     watchers: usize,
     /// Connections in `all` that were cut and have not ended yet.
@@ -114,7 +114,7 @@ struct Open {
 
 impl Inbound {
     /// No connection yet.
-    pub fn new(settings: Settings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
+    pub fn new(settings: InboundSettings, bounds: Bounds, metrics: Arc<Metrics>) -> Arc<Inbound> {
         let open = Open {
             bounds,
             all: Slab::new(),
@@ -192,9 +192,9 @@ impl Inbound {
             return true;
         }
         let mut waiting: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
-        waiting.retain(|state| !state.is_cut() && state.phase() != Phase::Busy);
+        waiting.retain(|state| !state.is_cut() && state.phase() != PeerPhase::Busy);
         // Who never asked for anything goes before who did, then who has waited for longest.
-        let has_asked = |state: &State| matches!(state.phase(), Phase::Idle | Phase::Sending);
+        let has_asked = |state: &PeerState| matches!(state.phase(), PeerPhase::Idle | PeerPhase::Sending);
         waiting.sort_by_key(|state| (has_asked(state), std::cmp::Reverse(state.lasts(now))));
         waiting.truncate((most / ROOM_PART).max(1));
         let cut = waiting.iter().filter(|state| state.cut()).count();
@@ -246,19 +246,19 @@ pub struct Peer {
     key: usize,
     /// The address that it counts for; `None` if that is not limited.
     pub(super) address: Option<IpAddr>,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<PeerState>,
     /// A [`WatcherSeat`] counts in its place.
     left: AtomicBool,
 }
 
 impl Peer {
     pub(super) fn new(inbound: Arc<Inbound>, address: Option<IpAddr>, now: u64) -> Arc<Peer> {
-        let state = Arc::new(State::new(now));
+        let state = Arc::new(PeerState::new(now));
         let key = inbound.locked().all.insert(state.clone());
         Arc::new(Peer { inbound, key, address, state, left: AtomicBool::new(false) })
     }
 
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &PeerState {
         &self.state
     }
 
@@ -274,12 +274,12 @@ impl Peer {
 
     /// Its first head begins, if anything of it has come.
     pub fn begin_head(&self, came: bool) {
-        self.enter(if came { Phase::Head } else { Phase::New });
+        self.enter(if came { PeerPhase::Head } else { PeerPhase::New });
     }
 
     /// It was understood, and waits for something of the server.
     pub fn enter_busy(&self) {
-        self.enter(Phase::Busy);
+        self.enter(PeerPhase::Busy);
     }
 
     /// The task that is to notice when the connection is cut.
@@ -288,7 +288,7 @@ impl Peer {
     }
 
     /// Enters a phase.
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(super) fn enter(&self, phase: PeerPhase) {
         self.state.enter(phase, || self.inbound.now());
     }
 
@@ -304,15 +304,15 @@ impl Peer {
 
     /// What the request asks for was decided; only the rest of its body is waited for, as if it were answered.
     pub(super) fn enter_draining(&self) {
-        self.state.set_present(Phase::Rest);
-        self.enter(Phase::Rest);
+        self.state.set_present(PeerPhase::Rest);
+        self.enter(PeerPhase::Rest);
     }
 
     /// The answer's head was given out, and a large body of known length follows: from now on only the client is waited
     /// for.
     pub(super) fn enter_sending(&self) {
-        self.state.set_present(Phase::Sending);
-        self.enter(Phase::Sending);
+        self.state.set_present(PeerPhase::Sending);
+        self.enter(PeerPhase::Sending);
     }
 
     /// Bytes of its answer are there that the server has not taken yet.
@@ -325,7 +325,7 @@ impl Peer {
     }
 
     /// What is there beside the request that is being answered: the rest of its body, or the next head.
-    pub(super) fn set_next(&self, next: Phase) {
+    pub(super) fn set_next(&self, next: PeerPhase) {
         self.state.set_next(next);
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::{Framing, Malformed};
-use super::phase::Phase;
+use super::phase::PeerPhase;
 use super::register::{Peer, UnsentPermit};
 use crate::http::abort::Abort;
 
@@ -81,9 +81,9 @@ impl<T> Stream<T> {
             bytes.len()
         });
         let rest = match (self.framing.in_head(), self.framing.in_body()) {
-            (true, _) => Phase::Head,
-            (_, true) => Phase::Rest,
-            _ => Phase::Idle,
+            (true, _) => PeerPhase::Head,
+            (_, true) => PeerPhase::Rest,
+            _ => PeerPhase::Idle,
         };
         self.peer.set_next(rest);
         match self.framing.heads() == self.peer.answered() {

@@ -8,7 +8,7 @@ use super::ApiError;
 
 /// One kind of problem.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ProblemKind {
     /// The last part of `type`, `/problems/NAME`. Never changes: clients compare it.
     pub name: &'static str,
     /// Its status code.
@@ -19,7 +19,7 @@ pub struct Kind {
     pub about: &'static str,
 }
 
-impl Kind {
+impl ProblemKind {
     /// The problem's `type`.
     pub fn uri(&self) -> String {
         format!("/problems/{}", self.name)
@@ -28,10 +28,10 @@ impl Kind {
 
 macro_rules! kinds {
     ($($constant:ident = $name:literal, $status:ident, $title:literal, $about:literal;)*) => {
-        $(pub(super) const $constant: Kind =
-            Kind { name: $name, status: StatusCode::$status, title: $title, about: $about };)*
+        $(pub(super) const $constant: ProblemKind =
+            ProblemKind { name: $name, status: StatusCode::$status, title: $title, about: $about };)*
         /// All of them, by status.
-        pub const KINDS: &[Kind] = &[$($constant),*];
+        pub const KINDS: &[ProblemKind] = &[$($constant),*];
     };
 }
 

@@ -22,7 +22,7 @@ mod detail;
 mod kinds;
 
 pub(super) use kinds::about;
-pub use kinds::{KINDS, Kind};
+pub use kinds::{KINDS, ProblemKind};
 
 /// Faults of a body that an answer names. No body of the API has as many fields.
 const FAULTS_MAX: usize = 32;
@@ -162,7 +162,7 @@ impl ApiError {
     }
 
     /// The row of the table of problems that this error is.
-    pub fn kind(&self) -> &'static Kind {
+    pub fn kind(&self) -> &'static ProblemKind {
         match self {
             ApiError::Syntax(_) => &kinds::SYNTAX,
             ApiError::BrokenBody(_) => &kinds::BROKEN_BODY,

@@ -19,7 +19,7 @@ pub(super) mod webhooks;
 
 pub use admin::Kept;
 pub(super) use steps::Steps;
-pub use waiting::Waiting;
+pub use waiting::WaitingClaims;
 
 /// How often a change of a webhook is tried again that met another one.
 const MAX_SWAP_ATTEMPTS: usize = 16;

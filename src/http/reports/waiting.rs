@@ -26,7 +26,7 @@ const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The places of claims that wait on this node. One key, or one group, has at most its share of them.
 #[derive(Clone)]
-pub struct Waiting(Arc<Mutex<Places>>);
+pub struct WaitingClaims(Arc<Mutex<Places>>);
 
 struct Places {
     most: usize,
@@ -37,11 +37,11 @@ struct Places {
 
 type Group = (FeedId, GroupId);
 
-impl Waiting {
+impl WaitingClaims {
     /// With this many places.
-    pub fn new(most: usize) -> Waiting {
+    pub fn new(most: usize) -> WaitingClaims {
         let (of_key, of_group) = Default::default();
-        Waiting(Arc::new(Mutex::new(Places { most, taken: 0, of_key, of_group })))
+        WaitingClaims(Arc::new(Mutex::new(Places { most, taken: 0, of_key, of_group })))
     }
 
     /// A place for another claim. The error is what a claim that finds nothing to take is answered without one.
@@ -73,7 +73,7 @@ impl Waiting {
 
 /// The place of one claim; free again when dropped.
 struct WaitingPlace {
-    all: Waiting,
+    all: WaitingClaims,
     key: Option<KeyHash>,
     group: Group,
 }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn one_key_takes_half_of_the_places_and_another_key_still_waits() {
-        let waiting = Waiting::new(64);
+        let waiting = WaitingClaims::new(64);
         let mine: Vec<_> = (0..32).map(|n| waiting.enter(key(1), &group(n)).unwrap()).collect();
         let full = waiting.enter(key(1), &group(99)).err();
         assert_eq!(full, Some(ApiError::TooManyWaitingClaims("this key")));
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn one_group_takes_a_sixteenth_of_the_places_whatever_its_keys() {
-        let waiting = Waiting::new(64);
+        let waiting = WaitingClaims::new(64);
         let _places: Vec<_> = (0..4).map(|n| waiting.enter(key(n), &group(0)).unwrap()).collect();
         let full = waiting.enter(key(5), &group(0)).err();
         assert_eq!(full, Some(ApiError::TooManyWaitingClaims("this group")));
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn there_are_so_many_places_in_all_and_each_is_given_back() {
-        let waiting = Waiting::new(40);
+        let waiting = WaitingClaims::new(40);
         let enter = |n: usize| waiting.enter(key(n / 10), &group(n));
         let places: Vec<_> = (0..40).map(|n| enter(n).unwrap()).collect();
         assert_eq!(enter(77).err(), Some(ApiError::Overloaded("list of claims that wait")));

@@ -16,7 +16,7 @@ use crate::domain::{
 };
 use crate::engine::Refund;
 use crate::http::answers;
-use crate::http::door::Head;
+use crate::http::door::RequestHead;
 use crate::http::problem::{ApiError, invalid};
 use crate::http::{Gate, body};
 use crate::metrics::labels::SourceFate;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn receive(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     // Paths are secrets: a client that tries many is slowed down as with keys.
-    let nothing = || match gate.door.guessed(&Head::of(&req)) {
+    let nothing = || match gate.door.guessed(&RequestHead::of(&req)) {
         Ok(()) => ApiError::NotFound("there is nothing here".to_owned()),
         Err(slow_down) => slow_down,
     };
@@ -81,7 +81,8 @@ pub(in crate::http) async fn receive(
     let (name, source, _) = found.ok_or_else(nothing)?;
     gate.pace.take(tried.feed(), &name).map_err(ApiError::RateLimited)?;
     body::check_coding(&req)?;
-    let (bounds, address) = ((BODY_MAX, gate.limits.body_time), gate.door.counted_address(&Head::of(&req)));
+    let (bounds, address) =
+        ((BODY_MAX, gate.limits.body_time), gate.door.counted_address(&RequestHead::of(&req)));
     let body = gate.unverified.read(req.headers(), payload.into_inner(), bounds, address).await?;
     let intake = Intake { gate: &gate, feed: tried.feed(), name, now: Millis::now() };
     intake.take(&source, &Sent(req.headers()), &body.bytes).await

@@ -15,7 +15,7 @@ use futures_core::Stream;
 use super::connection::{Connection, Transport};
 use super::sockets::SocketHandler;
 use super::tally::Tally;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::wake::Wake;
 
 /// Pieces of input handled at once, so that a chatty client can't keep its worker busy.
@@ -35,7 +35,7 @@ impl<T: Transport> WatchBody<T> {
         WatchBody { connection, input, tally }
     }
 
-    fn listen(&mut self, now: Moment, cx: &mut Context<'_>) {
+    fn listen(&mut self, now: MonoTime, cx: &mut Context<'_>) {
         let Some(input) = &mut self.input else { return };
         for _ in 0..PIECES {
             match Pin::new(&mut *input).poll_next(cx) {
@@ -62,7 +62,7 @@ impl<T: Transport> MessageBody for WatchBody<T> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
         // Pin: nothing in the body is address-sensitive (all of it is Unpin).
         let body = self.get_mut();
-        let now = Moment::now();
+        let now = MonoTime::now();
         body.listen(now, cx);
         let next = body.connection.next_output(now, &Wake::Task(cx.waker().clone()));
         body.tally.flush();

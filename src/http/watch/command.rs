@@ -7,7 +7,7 @@ use crate::domain::{FeedId, Omit, Position, Refused};
 
 /// A valid command.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum ClientCommand {
     /// Watch a feed. A `since` that is malformed counts as none: the watcher gets a snapshot.
     Subscribe {
         /// Its name.
@@ -51,7 +51,7 @@ pub struct BadCommand {
 }
 
 /// Reads a command. Unknown fields are ignored, as clients ignore the server's.
-pub fn parse(text: &str) -> Result<Command, BadCommand> {
+pub fn parse(text: &str) -> Result<ClientCommand, BadCommand> {
     let bad = |message: String| BadCommand { message, feed: None };
     let raw = json::syntax(text.as_bytes()).map_err(|refused| match refused {
         Refused::Syntax(why) => bad(format!("a command is a JSON object: {why}")),
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Command, BadCommand> {
         let credential = word(body.take("token")).or_else(|| word(body.take("key")));
         let credential =
             credential.ok_or_else(|| bad("send {\"type\":\"auth\",\"token\":…} or \"key\"".into()))?;
-        return Ok(Command::Auth { credential: Credential(credential) });
+        return Ok(ClientCommand::Auth { credential: Credential(credential) });
     }
     let feed = word(body.take("feed")).ok_or_else(|| bad(wanted.into()))?;
     let feed: FeedId = feed.parse().map_err(|rule| bad(format!("a feed {rule}")))?;
@@ -83,9 +83,9 @@ pub fn parse(text: &str) -> Result<Command, BadCommand> {
                 feed: Some(feed.clone()),
             })?;
             let overlay = word(body.take("as")).is_some_and(|word| word == "overlay");
-            Ok(Command::Subscribe { feed, since, omit: omit.unwrap_or_default(), overlay })
+            Ok(ClientCommand::Subscribe { feed, since, omit: omit.unwrap_or_default(), overlay })
         }
-        Some("unsubscribe") => Ok(Command::Unsubscribe { feed }),
+        Some("unsubscribe") => Ok(ClientCommand::Unsubscribe { feed }),
         _ => Err(BadCommand { message: wanted.into(), feed: Some(feed) }),
     }
 }
@@ -100,15 +100,25 @@ mod tests {
         let since = "e:3".parse().ok();
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":"e:3","x":1}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since, omit: Omit::Nothing, overlay: false })
+            Ok(ClientCommand::Subscribe { feed: feed.clone(), since, omit: Omit::Nothing, overlay: false })
         );
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","since":7}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Nothing, overlay: false })
+            Ok(ClientCommand::Subscribe {
+                feed: feed.clone(),
+                since: None,
+                omit: Omit::Nothing,
+                overlay: false
+            })
         );
         assert_eq!(
             parse(r#"{"type":"subscribe","feed":"a","without":"totals","as":"overlay"}"#),
-            Ok(Command::Subscribe { feed: feed.clone(), since: None, omit: Omit::Totals, overlay: true })
+            Ok(ClientCommand::Subscribe {
+                feed: feed.clone(),
+                since: None,
+                omit: Omit::Totals,
+                overlay: true
+            })
         );
         for wrong in [r#""drops""#, "\"\"", "true", r#"["totals"]"#] {
             let command = format!(r#"{{"type":"subscribe","feed":"a","without":{wrong}}}"#);
@@ -116,9 +126,9 @@ mod tests {
             assert!(bad.message.starts_with("without must be"), "{bad:?}");
             assert_eq!(bad.feed.as_ref(), Some(&feed));
         }
-        assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#), Ok(Command::Unsubscribe { feed }));
+        assert_eq!(parse(r#"{"type":"unsubscribe","feed":"a"}"#), Ok(ClientCommand::Unsubscribe { feed }));
         for auth in [r#"{"type":"auth","token":"t"}"#, r#"{"type":"auth","key":"t"}"#] {
-            assert_eq!(parse(auth), Ok(Command::Auth { credential: Credential("t".into()) }));
+            assert_eq!(parse(auth), Ok(ClientCommand::Auth { credential: Credential("t".into()) }));
             assert!(!format!("{:?}", parse(auth)).contains("\"t\""));
         }
         for bad in [

@@ -11,7 +11,7 @@ use super::tally::{OpenConnection, Tally};
 use crate::http::door::places::WatcherPlace;
 use crate::http::inbound::UnsentPermit;
 use crate::live::frame::Encoding;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::session::Session;
 use crate::live::wake::Wake;
 use crate::live::worker::Timer;
@@ -21,17 +21,17 @@ use crate::random;
 /// How a transport spells frames and listens to its client. Does no I/O.
 pub trait Transport: Unpin {
     /// Takes all bytes that came in, unless it has ended. May change what is watched.
-    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Moment);
+    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: MonoTime);
     /// The client is gone.
     fn peer_closed(&mut self);
     /// Ends, or says, what is due by who watches and what the feeds allow. Before anything else goes out.
-    fn judge(&mut self, session: &mut Session, now: Moment);
+    fn judge(&mut self, session: &mut Session, now: MonoTime);
     /// Frames of the session went out.
     fn sent_frames(&mut self);
     /// By what a revocation finds the connection; 0 when none concerns it.
     fn mark(&self) -> u32;
     /// Bytes of its own that go before the session's: pongs, pings, errors, a close frame.
-    fn urgent(&mut self, now: Moment) -> Option<Bytes>;
+    fn urgent(&mut self, now: MonoTime) -> Option<Bytes>;
     /// How the session's frames go over the wire.
     fn encoding(&self) -> Encoding;
     /// The server is about to close the connection, which should come back after this number of milliseconds.
@@ -43,7 +43,7 @@ pub trait Transport: Unpin {
     /// What it is counted as.
     fn kind(&self) -> labels::Transport;
     /// When the transport itself wants to be asked again.
-    fn deadline(&self) -> Moment;
+    fn deadline(&self) -> MonoTime;
 }
 
 /// A watcher for as long as its connection lives.
@@ -53,7 +53,7 @@ pub struct Connection<T> {
     timer: Timer,
     /// When the timer rings at the latest; none: it must be set. It is set anew only to ring earlier, or
     /// after it rang: a deadline moves later with every frame, and touching the clock each time costs.
-    rings: Option<Moment>,
+    rings: Option<MonoTime>,
     said_goodbye: bool,
     open: OpenConnection,
     place: WatcherPlace,
@@ -71,7 +71,7 @@ impl<T: Transport> Connection<T> {
 }
 
 impl<T: Transport> SocketHandler for Connection<T> {
-    fn receive(&mut self, mut bytes: &[u8], now: Moment) {
+    fn receive(&mut self, mut bytes: &[u8], now: MonoTime) {
         if !self.transport.is_over() {
             self.transport.receive(&mut bytes, &mut self.session, now);
             // The client may have shown another token.
@@ -83,7 +83,7 @@ impl<T: Transport> SocketHandler for Connection<T> {
         self.transport.peer_closed();
     }
 
-    fn next_output(&mut self, now: Moment, wake: &Wake) -> Poll<Option<Output>> {
+    fn next_output(&mut self, now: MonoTime, wake: &Wake) -> Poll<Option<Output>> {
         if !self.said_goodbye && self.session.worker().is_closing() && self.timer.is_leaving() {
             self.said_goodbye = true;
             // It rang for the goodbye.

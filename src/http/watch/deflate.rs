@@ -3,13 +3,13 @@
 
 use actix_web::http::header::SEC_WEBSOCKET_EXTENSIONS;
 
-use crate::http::door::Head;
+use crate::http::door::RequestHead;
 
 /// What the server agrees to, whichever offer it takes.
 pub(super) const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
 
 /// True when the client offers it in a way that can be taken.
-pub(super) fn is_offered(head: &Head<'_>) -> bool {
+pub(super) fn is_offered(head: &RequestHead<'_>) -> bool {
     head.texts(&SEC_WEBSOCKET_EXTENSIONS).flat_map(|value| value.split(',')).any(is_acceptable)
 }
 

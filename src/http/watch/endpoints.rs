@@ -12,13 +12,13 @@ use super::body::{Streamed, WatchBody};
 use super::connection::Connection;
 use super::handshake::{Accepted, Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
 use super::protocol;
-use super::sockets::Waiting;
+use super::sockets::HandoverCount;
 use super::sse::EventStream;
 use super::tally::Tally;
 use super::watcher::Watcher;
 use crate::domain::{FeedId, Visibility};
 use crate::http::caller_of;
-use crate::http::door::Head;
+use crate::http::door::RequestHead;
 use crate::http::door::places::{Full, WatcherPlace};
 use crate::http::inbound::stream::Waited;
 use crate::http::problem::ApiError;
@@ -39,12 +39,12 @@ pub(in crate::http) async fn one_feed(
 ) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let options = watch_options(req.query_string())?;
-    let accepted = shake_hands(&Head::of(&req), gate.limits.compress)?;
+    let accepted = shake_hands(&RequestHead::of(&req), gate.limits.compress)?;
     let place = match place(&req, &gate) {
         Ok(place) => place,
         Err(why) => return turn_away(&accepted, &gate, &why),
     };
-    let address = gate.door.address(&Head::of(&req));
+    let address = gate.door.address(&RequestHead::of(&req));
     let admission = match gate.live.admit(address, &feed) {
         Ok(admission) => admission,
         Err(refused) => {
@@ -54,7 +54,7 @@ pub(in crate::http) async fn one_feed(
     let lease = Some(listed(&req, &gate.live, &feed).await?);
     let watcher = watcher(&req, gate.clone(), Some(&feed));
     let only = Some(Only { feed, options, admission, lease });
-    let waiting = Waiting::new(gate.live.metrics());
+    let waiting = HandoverCount::new(gate.live.metrics());
     let deflate = accepted.deflate;
     serve(&req, input, &accepted, Handshake { place, only, address, waiting, watcher, deflate })
 }
@@ -65,12 +65,13 @@ pub(in crate::http) async fn many_feeds(
     input: web::Payload,
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
-    let accepted = shake_hands(&Head::of(&req), gate.limits.compress)?;
+    let accepted = shake_hands(&RequestHead::of(&req), gate.limits.compress)?;
     let place = match place(&req, &gate) {
         Ok(place) => place,
         Err(why) => return turn_away(&accepted, &gate, &why),
     };
-    let (address, waiting) = (gate.door.address(&Head::of(&req)), Waiting::new(gate.live.metrics()));
+    let (address, waiting) =
+        (gate.door.address(&RequestHead::of(&req)), HandoverCount::new(gate.live.metrics()));
     let watcher = watcher(&req, gate, None);
     let deflate = accepted.deflate;
     serve(&req, input, &accepted, Handshake { place, only: None, address, waiting, watcher, deflate })
@@ -99,7 +100,7 @@ pub(in crate::http) async fn events(
     let last = req.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     options.since = last.and_then(|id| id.parse().ok()).or(options.since);
     let place = place(&req, &gate)?;
-    let address = gate.door.address(&Head::of(&req));
+    let address = gate.door.address(&RequestHead::of(&req));
     let admission = gate.live.admit(address, &feed);
     let admission = admission.map_err(|refused| ApiError::TooManySubscriptions(refused.told().1))?;
     let lease = listed(&req, &gate.live, &feed).await?;
@@ -146,7 +147,7 @@ fn turn_away(accepted: &Accepted, gate: &Gate, why: &ApiError) -> Result<HttpRes
 
 /// A place for the watcher that asks.
 fn place(req: &HttpRequest, gate: &Gate) -> Result<WatcherPlace, ApiError> {
-    gate.door.place(&Head::of(req)).map_err(|full| {
+    gate.door.place(&RequestHead::of(req)).map_err(|full| {
         let (bound, why) = match full {
             Full::Server => (Bound::Watchers, ApiError::NoPlace),
             Full::Address => (Bound::WatchersPerAddress, ApiError::TooManyConnections),

@@ -15,11 +15,11 @@ use actix_web::{HttpResponse, HttpResponseBuilder};
 use super::connection::Connection;
 use super::deflate;
 use super::protocol::WebSocket;
-use super::sockets::Waiting;
+use super::sockets::HandoverCount;
 use super::tally::Tally;
 use super::watcher::Watcher;
 use crate::domain::FeedId;
-use crate::http::door::Head;
+use crate::http::door::RequestHead;
 use crate::http::door::caller::PROTOCOL;
 use crate::http::door::places::WatcherPlace;
 use crate::http::problem::{ApiError, invalid};
@@ -36,7 +36,7 @@ pub struct Handshake {
     /// The address that it counts for; `None` if that is not limited.
     pub(super) address: Option<IpAddr>,
     /// It waits for its thread.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: HandoverCount,
     /// Who watches.
     pub(super) watcher: Watcher,
     /// Frames are compressed.
@@ -89,7 +89,7 @@ pub(in crate::http) struct Accepted {
 
 /// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is answered to upgrade. `compress`: whether frames may
 /// be compressed.
-pub(in crate::http) fn shake_hands(head: &Head<'_>, compress: bool) -> Result<Accepted, ApiError> {
+pub(in crate::http) fn shake_hands(head: &RequestHead<'_>, compress: bool) -> Result<Accepted, ApiError> {
     let says = |name: &'static HeaderName, word: &str| {
         let mut said = head.texts(name).flat_map(|all| all.split(','));
         said.any(|said| said.trim().eq_ignore_ascii_case(word))
@@ -178,7 +178,8 @@ mod tests {
     fn judged(lines: &[(&str, &str)]) -> Result<String, &'static str> {
         let lines: Vec<_> =
             lines.iter().map(|(name, value)| httparse::Header { name, value: value.as_bytes() }).collect();
-        let accepted = shake_hands(&Head::read("/v1/ws", "", &lines, "1.2.3.4:5".parse().unwrap()), true);
+        let accepted =
+            shake_hands(&RequestHead::read("/v1/ws", "", &lines, "1.2.3.4:5".parse().unwrap()), true);
         accepted.map(|it| String::from_utf8(it.bytes()).unwrap()).map_err(|why| why.kind().name)
     }
 

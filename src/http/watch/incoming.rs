@@ -8,14 +8,14 @@ use bytes::Buf;
 mod message;
 
 pub use message::{Incoming, Violation};
-use message::{Message, NOT_UTF8, TOO_LONG, broken, closing};
+use message::{IncomingMessage, NOT_UTF8, TOO_LONG, broken, closing};
 
 /// The longest message a client may send.
 pub const MESSAGE_MOST: usize = 4096;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct FrameRules {
     /// The longest message, also after decompression, in bytes.
     pub most: u32,
     /// Whether messages may be binary.
@@ -24,24 +24,24 @@ pub struct Rules {
     pub deflate: bool,
 }
 
-impl Default for Rules {
+impl Default for FrameRules {
     fn default() -> Self {
-        Rules { most: MESSAGE_MOST as u32, binary: false, deflate: false }
+        FrameRules { most: MESSAGE_MOST as u32, binary: false, deflate: false }
     }
 }
 
 /// Reads frames from pieces of any size. Between frames, which is nearly always, it holds no memory beside itself.
 #[derive(Debug, Default)]
-pub struct Reader {
-    rules: Rules,
+pub struct FrameReader {
+    rules: FrameRules,
     /// What is under way.
     reading: Option<Box<Reading>>,
 }
 
-impl Reader {
+impl FrameReader {
     /// Under these rules.
-    pub fn new(rules: Rules) -> Self {
-        Reader { rules, reading: None }
+    pub fn new(rules: FrameRules) -> Self {
+        FrameReader { rules, reading: None }
     }
 
     /// Takes bytes until something is whole. None: all bytes are used up.
@@ -59,12 +59,12 @@ impl Reader {
 /// Frames under way.
 #[derive(Debug)]
 struct Reading {
-    rules: Rules,
+    rules: FrameRules,
     header: [u8; 14],
     have: usize,
     payload: Option<Payload>,
     /// The message under way; none between messages.
-    message: Option<Message>,
+    message: Option<IncomingMessage>,
     control: Vec<u8>,
     /// Set after a violation: only a close frame is still of interest.
     deaf: bool,
@@ -88,7 +88,7 @@ struct Payload {
 }
 
 impl Reading {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: FrameRules) -> Self {
         let (payload, message, control) = (None, None, Vec::new());
         Reading { rules, header: [0; 14], have: 0, payload, message, control, deaf: false, closed: false }
     }
@@ -99,7 +99,7 @@ impl Reading {
         between && self.control.is_empty() && !self.deaf && !self.closed
     }
 
-    /// As [`Reader::read`].
+    /// As [`FrameReader::read`].
     fn read(&mut self, bytes: &mut &[u8]) -> Option<Result<Incoming, Violation>> {
         if std::mem::take(&mut self.closed) {
             return Some(Ok(Incoming::Close(None)));
@@ -210,7 +210,7 @@ impl Reading {
             0 if self.message.is_none() => Some(broken("a continuation of nothing")),
             0..=2 => {
                 let binary = opcode == 2;
-                let new = || Message { binary, deflated, ..Message::default() };
+                let new = || IncomingMessage { binary, deflated, ..IncomingMessage::default() };
                 let message = self.message.get_or_insert_with(new);
                 (left > u64::from(self.rules.most).saturating_sub(message.bytes.len() as u64))
                     .then_some(TOO_LONG)
@@ -290,7 +290,7 @@ mod tests {
 
     /// All that comes out, whatever the sizes of the pieces.
     fn read(stream: &[u8], piece: usize) -> Vec<Result<Incoming, u16>> {
-        let mut reader = Reader::default();
+        let mut reader = FrameReader::default();
         let mut out = vec![];
         for part in stream.chunks(piece) {
             let mut bytes = part;
@@ -346,7 +346,7 @@ mod tests {
     fn a_long_message_is_skipped_unbuffered_and_the_close_after_it_is_heard() {
         let mut stream = frame(0x81, &vec![b'x'; 200_000]);
         stream.extend(frame(0x88, &1009u16.to_be_bytes()));
-        let mut reader = Reader::default();
+        let mut reader = FrameReader::default();
         let mut bytes = &stream[..];
         assert_eq!(reader.read(&mut bytes).unwrap().unwrap_err().code, CloseCode::Size);
         assert_eq!(reader.read(&mut bytes), Some(Ok(Incoming::Close(Some(CloseCode::Size)))));

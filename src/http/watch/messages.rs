@@ -7,7 +7,7 @@ use crate::domain::FeedId;
 /// What a connection sends its client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Message<'a> {
+pub enum SocketMessage<'a> {
     /// A planned close is near.
     Goodbye {
         /// One word.
@@ -43,7 +43,7 @@ pub enum Message<'a> {
     },
 }
 
-impl Message<'_> {
+impl SocketMessage<'_> {
     /// Its JSON text, without a line break.
     pub fn json(&self) -> String {
         // Cannot fail: it holds only texts and numbers.

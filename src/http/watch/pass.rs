@@ -7,7 +7,7 @@ use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
 use crate::auth::{Key, Right, Scope, Viewer};
 use crate::domain::{FeedId, Millis};
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 
 /// How long before its end the client is asked to get a new token.
 pub(super) const RENEWAL_NOTICE_TIME: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ pub(super) const RENEWAL_NOTICE_TIME: Duration = Duration::from_secs(30);
 /// A token or a key that is good.
 pub(super) enum Pass {
     /// What this key does, until then.
-    Key(Box<(Arc<Key>, Option<Moment>)>),
+    Key(Box<(Arc<Key>, Option<MonoTime>)>),
     /// A token that opens the only feed of this socket.
     ThisFeed(Box<Token>),
     /// A token, but not for the only feed of this socket.
@@ -27,7 +27,7 @@ pub(super) enum Pass {
 /// What is kept of a token: what is needed while the connection lives.
 pub(super) struct Token {
     /// By the clock that is never set, so that a clock that is set ends nothing.
-    ends: Moment,
+    ends: MonoTime,
     /// Of its viewer, see [`viewer_mark`]; 0 when it names none.
     pub mark: u64,
     /// When it was issued in the upper bits, see [`Token::issued_at`], and the two facts in the lowest.
@@ -45,13 +45,13 @@ const TOLD_SOON: i64 = 2;
 
 impl Pass {
     /// Of a key, at `now`.
-    pub(super) fn of_key(key: Arc<Key>, now: Moment) -> Pass {
+    pub(super) fn of_key(key: Arc<Key>, now: MonoTime) -> Pass {
         let ends = key.expires_at.map(|at| steady(at, now));
         Pass::Key(Box::new((key, ends)))
     }
 
     /// Of a token; `only`: the one feed of the connection, if it has one.
-    pub(super) fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: Moment) -> Pass {
+    pub(super) fn of_viewer(viewer: &Viewer, only: Option<&FeedId>, now: MonoTime) -> Pass {
         let token = Token::of(viewer, now);
         match only {
             Some(feed) if viewer.may_see(feed.as_str()) => Pass::ThisFeed(Box::new(token)),
@@ -70,7 +70,7 @@ impl Pass {
     }
 
     /// When it ends, if it does.
-    pub(super) fn ends(&self) -> Option<Moment> {
+    pub(super) fn ends(&self) -> Option<MonoTime> {
         match self {
             Pass::Key(key) => key.1,
             _ => Some(self.token()?.ends),
@@ -109,7 +109,7 @@ impl Pass {
 }
 
 impl Token {
-    fn of(viewer: &Viewer, now: Moment) -> Token {
+    fn of(viewer: &Viewer, now: MonoTime) -> Token {
         let ends = steady(viewer.ends_at, now);
         let is_short = ends <= now + RENEWAL_NOTICE_TIME;
         // Two bits are nothing to a time in milliseconds.
@@ -130,7 +130,7 @@ impl Token {
 }
 
 /// When `at` is, by the clock that is never set.
-fn steady(at: Millis, now: Moment) -> Moment {
+fn steady(at: Millis, now: MonoTime) -> MonoTime {
     now + Duration::from_millis(at.since(Millis::now()))
 }
 
@@ -145,7 +145,7 @@ mod tests {
             let ends_at = Millis::now().plus(10_000);
             let (sub, may_watch, may_hold) = (Some("ann".into()), true, false);
             let viewer = Viewer { sub, feeds, may_watch, may_hold, issued_at, ends_at };
-            let mut pass = Pass::of_viewer(&viewer, None, Moment::now());
+            let mut pass = Pass::of_viewer(&viewer, None, MonoTime::now());
             pass.told_soon();
             let token = pass.token().unwrap();
             assert_eq!((token.issued_at(), token.is(IS_SHORT), token.is(TOLD_SOON)), (issued_at, true, true));

@@ -6,16 +6,16 @@ use std::time::Duration;
 use actix_ws::CloseCode;
 use bytes::Bytes;
 
-use super::command::{self, Command};
+use super::command::{self, ClientCommand};
 use super::connection::Transport;
 use super::encoding::{DEFLATED, WS};
-use super::incoming::{Incoming, Reader, Rules, Violation};
-use super::messages::Message;
+use super::incoming::{FrameReader, FrameRules, Incoming, Violation};
+use super::messages::SocketMessage;
 use super::outgoing::{close_frame, ping, pong, text_frame};
-use super::watcher::{Due, Refusal, Watcher};
+use super::watcher::{WatchRefusal, Watcher, WatcherDue};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::session::{Full, Session, WatchOptions};
 use crate::metrics::labels;
 
@@ -48,7 +48,7 @@ const ANSWERS_MOST: usize = 256;
 
 /// One WebSocket connection's protocol state.
 pub struct WebSocket {
-    reader: Reader,
+    reader: FrameReader,
     /// What goes out before the session's frames; none nearly always.
     outbox: Option<Box<Outbox>>,
     wrong: u32,
@@ -58,9 +58,9 @@ pub struct WebSocket {
     /// Frames of a feed went out.
     started: bool,
     watcher: Watcher,
-    heard: Moment,
-    pinged: Moment,
-    closing_since: Option<Moment>,
+    heard: MonoTime,
+    pinged: MonoTime,
+    closing_since: Option<MonoTime>,
 }
 
 /// What a client is outbox beside frames of feeds.
@@ -76,10 +76,10 @@ impl WebSocket {
     /// After the handshake. `many`: the client may choose feeds. `deflate`: permessage-deflate was
     /// agreed on, without context takeover.
     pub fn new(many: bool, deflate: bool, watcher: Watcher) -> Self {
-        let now = Moment::now();
+        let now = MonoTime::now();
         let bad = watcher.bad_from_the_start();
         let mut socket = WebSocket {
-            reader: Reader::new(Rules { deflate, ..Rules::default() }),
+            reader: FrameReader::new(FrameRules { deflate, ..FrameRules::default() }),
             outbox: None,
             wrong: 0,
             many,
@@ -111,7 +111,7 @@ impl WebSocket {
                 if self.closing_since.is_none() {
                     self.outbox().first.push(close_frame(code, ""));
                 }
-                self.closing_since.get_or_insert_with(Moment::now);
+                self.closing_since.get_or_insert_with(MonoTime::now);
                 self.over = true;
             }
             Err(Violation { code, reason }) => self.close(code, reason),
@@ -124,7 +124,7 @@ impl WebSocket {
             return self.refuse("slow_down", why, None, TOO_MANY_CONNECTIONS);
         }
         let command = command::parse(text);
-        if let Ok(Command::Auth { credential }) = &command {
+        if let Ok(ClientCommand::Auth { credential }) = &command {
             return self.authenticate(&credential.0, session);
         }
         if !self.many {
@@ -133,8 +133,8 @@ impl WebSocket {
         }
         match command {
             // Obeyed above.
-            Ok(Command::Auth { .. }) => {}
-            Ok(Command::Subscribe { feed, since, omit, overlay }) => {
+            Ok(ClientCommand::Auth { .. }) => {}
+            Ok(ClientCommand::Subscribe { feed, since, omit, overlay }) => {
                 let options = WatchOptions { since, omit, overlay, ..WatchOptions::default() };
                 let (code, why, close) = match session.subscribe(&feed, options) {
                     Ok(()) => return session.allow(|feed| self.watcher.may_see(feed)),
@@ -150,9 +150,9 @@ impl WebSocket {
                 };
                 self.refuse(code, why, Some(&feed), close);
             }
-            Ok(Command::Unsubscribe { feed }) => {
+            Ok(ClientCommand::Unsubscribe { feed }) => {
                 session.unsubscribe(&feed);
-                self.tell(&Message::Unsubscribed { feed: &feed });
+                self.tell(&SocketMessage::Unsubscribed { feed: &feed });
             }
             Err(bad) => self.refuse("bad_command", &bad.message, bad.feed.as_ref(), BAD_REQUEST),
         }
@@ -167,7 +167,7 @@ impl WebSocket {
                 session.allow(|feed| self.watcher.may_see(feed));
                 // What is watched may be closed to it: then that is what the client hears.
                 if self.many || session.denied().is_none() {
-                    self.tell(&Message::Auth { expires_in_ms });
+                    self.tell(&SocketMessage::Auth { expires_in_ms });
                 }
             }
             // It would only go on to guess.
@@ -178,21 +178,21 @@ impl WebSocket {
     }
 
     /// Says why, and closes.
-    fn end(&mut self, refusal: &Refusal, feed: Option<&FeedId>) {
-        self.tell(&Message::Error { code: refusal.code, message: &refusal.message, feed });
+    fn end(&mut self, refusal: &WatchRefusal, feed: Option<&FeedId>) {
+        self.tell(&SocketMessage::Error { code: refusal.code, message: &refusal.message, feed });
         self.close(refusal.close, refusal.code);
     }
 
     /// `close` is the code when there were too many of them.
     fn refuse(&mut self, code: &str, message: &str, feed: Option<&FeedId>, close: CloseCode) {
-        self.tell(&Message::Error { code, message, feed });
+        self.tell(&SocketMessage::Error { code, message, feed });
         self.wrong += 1;
         if self.wrong >= WRONG_MOST {
             self.close(close, "too many wrong commands");
         }
     }
 
-    fn tell(&mut self, message: &Message<'_>) {
+    fn tell(&mut self, message: &SocketMessage<'_>) {
         if self.closing_since.is_some() {
             return;
         }
@@ -210,13 +210,13 @@ impl WebSocket {
     fn close(&mut self, code: CloseCode, reason: &str) {
         if self.closing_since.is_none() {
             self.outbox().first.push(close_frame(Some(code), reason));
-            self.closing_since = Some(Moment::now());
+            self.closing_since = Some(MonoTime::now());
         }
     }
 }
 
 impl Transport for WebSocket {
-    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: Moment) {
+    fn receive(&mut self, bytes: &mut &[u8], session: &mut Session, now: MonoTime) {
         self.heard = now;
         while !self.over
             && let Some(incoming) = self.reader.read(bytes)
@@ -231,15 +231,15 @@ impl Transport for WebSocket {
         self.outbox = None;
     }
 
-    fn judge(&mut self, session: &mut Session, now: Moment) {
+    fn judge(&mut self, session: &mut Session, now: MonoTime) {
         match self.watcher.judge_again() {
             Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
             Some(Err(refusal)) => return self.end(&refusal, None),
             None => {}
         }
         match self.watcher.due(now, self.started) {
-            Some(Due::Ended(refusal)) => return self.end(&refusal, None),
-            Some(Due::Soon(expires_in_ms)) => self.tell(&Message::Token { expires_in_ms }),
+            Some(WatcherDue::Ended(refusal)) => return self.end(&refusal, None),
+            Some(WatcherDue::Soon(expires_in_ms)) => self.tell(&SocketMessage::Token { expires_in_ms }),
             None => {}
         }
         while let Some(feed) = session.denied().cloned() {
@@ -251,7 +251,11 @@ impl Transport for WebSocket {
                 return self.end(&refusal, Some(&feed));
             }
             session.unsubscribe(&feed);
-            self.tell(&Message::Error { code: refusal.code, message: &refusal.message, feed: Some(&feed) });
+            self.tell(&SocketMessage::Error {
+                code: refusal.code,
+                message: &refusal.message,
+                feed: Some(&feed),
+            });
         }
     }
 
@@ -263,7 +267,7 @@ impl Transport for WebSocket {
         self.watcher.mark()
     }
 
-    fn urgent(&mut self, now: Moment) -> Option<Bytes> {
+    fn urgent(&mut self, now: MonoTime) -> Option<Bytes> {
         if self.closing_since.is_none() && now.since(self.heard) >= DEAD_AFTER {
             self.close(NO_PROGRESS, "no sign of life for 60 s");
         }
@@ -294,7 +298,7 @@ impl Transport for WebSocket {
     }
 
     fn goodbye(&mut self, reason: &str, reconnect_in_ms: u64) {
-        self.tell(&Message::Goodbye { reason, reconnect_in_ms });
+        self.tell(&SocketMessage::Goodbye { reason, reconnect_in_ms });
         self.close(SHUTDOWN, "shutdown");
     }
 
@@ -310,7 +314,7 @@ impl Transport for WebSocket {
         if self.many { labels::Transport::Many } else { labels::Transport::Ws }
     }
 
-    fn deadline(&self) -> Moment {
+    fn deadline(&self) -> MonoTime {
         match self.closing_since {
             Some(since) => since + CLOSE_WITHIN,
             None => {
@@ -324,7 +328,7 @@ impl Transport for WebSocket {
 
 /// All that a client is sent for which there is no place: the reason, and a close frame.
 pub fn too_many_connections(why: &str) -> Bytes {
-    let error = Message::Error { code: "too_many_connections", message: why, feed: None };
+    let error = SocketMessage::Error { code: "too_many_connections", message: why, feed: None };
     let close = close_frame(Some(TOO_MANY_CONNECTIONS), "too many connections");
     [text_frame(error.json().as_bytes()), close].concat().into()
 }
@@ -338,12 +342,12 @@ mod tests {
         let mut socket = WebSocket::new(true, false, crate::http::testing::watcher().await);
         let feed: FeedId = "a".parse().unwrap();
         for _ in 0..10 * ANSWERS_MOST {
-            socket.tell(&Message::Unsubscribed { feed: &feed });
+            socket.tell(&SocketMessage::Unsubscribed { feed: &feed });
         }
         assert!(socket.is_closing());
         let close = close_frame(Some(BAD_REQUEST), "commands come faster than their answers are read");
-        let out = socket.urgent(Moment::now()).unwrap();
+        let out = socket.urgent(MonoTime::now()).unwrap();
         assert!(out.ends_with(&close) && out.len() < 64 * ANSWERS_MOST, "{}", out.len());
-        assert_eq!(socket.urgent(Moment::now()), None);
+        assert_eq!(socket.urgent(MonoTime::now()), None);
     }
 }

@@ -10,12 +10,12 @@ use actix_web::web;
 use memchr::{memchr_iter, memmem};
 
 use super::handshake::{Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
-use super::sockets::{Entrance, Judgement, Visitor, Waiting};
+use super::sockets::{Entrance, HandoverCount, Judgement, Visitor};
 use super::watcher::Watcher;
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
-use crate::http::access::{Asked, find};
-use crate::http::door::{Head, Verdict};
+use crate::http::access::{RouteMatch, find};
+use crate::http::door::{AccessVerdict, RequestHead};
 use crate::http::inbound::Peer;
 use crate::http::meter;
 use crate::live::worker::Worker;
@@ -81,9 +81,9 @@ fn agree(
         return None;
     }
     let (path, query) = request.path?.split_once('?').unwrap_or((request.path?, ""));
-    let head = Head::read(path, query, request.headers, visitor.address);
+    let head = RequestHead::read(path, query, request.headers, visitor.address);
     let feed = match find(head.method, path) {
-        Asked::For { feed, entry, .. } if entry.path.ends_with("/ws") => {
+        RouteMatch::For { feed, entry, .. } if entry.path.ends_with("/ws") => {
             feed.map(|feed| feed.parse::<FeedId>()).transpose().ok()?
         }
         _ => return None,
@@ -91,7 +91,7 @@ fn agree(
     if head.has(&CONTENT_LENGTH) || head.has(&TRANSFER_ENCODING) {
         return None;
     }
-    let Verdict::Enter(caller, _) = gate.door.admit(&head, Millis::now()) else { return None };
+    let AccessVerdict::Enter(caller, _) = gate.door.admit(&head, Millis::now()) else { return None };
     let accepted = shake_hands(&head, gate.limits.compress).ok()?;
     let address = gate.door.address(&head);
     let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
@@ -105,7 +105,7 @@ fn agree(
         }
         None => None,
     };
-    let waiting = Waiting::new(gate.live.metrics());
+    let waiting = HandoverCount::new(gate.live.metrics());
     let deflate = accepted.deflate;
     Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
 }

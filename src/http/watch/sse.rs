@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::connection::Transport;
 use super::encoding::SSE;
-use super::messages::Message;
-use super::watcher::{Due, Refusal, Watcher};
+use super::messages::SocketMessage;
+use super::watcher::{WatchRefusal, Watcher, WatcherDue};
 use crate::domain::FeedId;
 use crate::live::frame::Encoding;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::session::Session;
 use crate::metrics::labels;
 
@@ -27,15 +27,15 @@ impl EventStream {
         EventStream { farewell: None, closing: false, watcher }
     }
 
-    fn end(&mut self, refusal: &Refusal, feed: Option<&FeedId>) {
-        let json = Message::Error { code: refusal.code, message: &refusal.message, feed }.json();
+    fn end(&mut self, refusal: &WatchRefusal, feed: Option<&FeedId>) {
+        let json = SocketMessage::Error { code: refusal.code, message: &refusal.message, feed }.json();
         self.farewell = Some(format!("event: error\ndata: {json}\n\n").into());
         self.closing = true;
     }
 }
 
 impl Transport for EventStream {
-    fn receive(&mut self, bytes: &mut &[u8], _: &mut Session, _: Moment) {
+    fn receive(&mut self, bytes: &mut &[u8], _: &mut Session, _: MonoTime) {
         *bytes = &[];
     }
 
@@ -44,14 +44,14 @@ impl Transport for EventStream {
         self.farewell = None;
     }
 
-    fn judge(&mut self, session: &mut Session, now: Moment) {
+    fn judge(&mut self, session: &mut Session, now: MonoTime) {
         match self.watcher.judge_again() {
             Some(Ok(())) => session.allow(|feed| self.watcher.may_see(feed)),
             Some(Err(refusal)) => return self.end(&refusal, None),
             None => {}
         }
         // A stream cannot renew its token, so it only gets the end.
-        if let Some(Due::Ended(refusal)) = self.watcher.due(now, false) {
+        if let Some(WatcherDue::Ended(refusal)) = self.watcher.due(now, false) {
             return self.end(&refusal, None);
         }
         if let Some(feed) = session.denied().cloned() {
@@ -66,7 +66,7 @@ impl Transport for EventStream {
         self.watcher.mark()
     }
 
-    fn urgent(&mut self, _: Moment) -> Option<Bytes> {
+    fn urgent(&mut self, _: MonoTime) -> Option<Bytes> {
         self.farewell.take()
     }
 
@@ -75,7 +75,7 @@ impl Transport for EventStream {
     }
 
     fn goodbye(&mut self, reason: &str, reconnect_in_ms: u64) {
-        let json = Message::Goodbye { reason, reconnect_in_ms }.json();
+        let json = SocketMessage::Goodbye { reason, reconnect_in_ms }.json();
         // A browser's event source reconnects by itself, after the time that `retry` names.
         let event = format!("retry: {reconnect_in_ms}\nevent: goodbye\ndata: {json}\n\n");
         self.farewell = Some(event.into());
@@ -94,7 +94,7 @@ impl Transport for EventStream {
         labels::Transport::Sse
     }
 
-    fn deadline(&self) -> Moment {
-        self.watcher.deadline(false).unwrap_or_else(|| Moment::now() + Duration::from_secs(3600))
+    fn deadline(&self) -> MonoTime {
+        self.watcher.deadline(false).unwrap_or_else(|| MonoTime::now() + Duration::from_secs(3600))
     }
 }

@@ -14,7 +14,7 @@ use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
 use crate::http::audited::refused_watcher;
 use crate::http::door::Identity;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 
 /// 4001: the feed needs a token or a key, and none that is good came; the client should not come back without.
 const UNAUTHENTICATED: CloseCode = CloseCode::Other(4001);
@@ -43,7 +43,7 @@ pub struct Watcher {
 enum Shown {
     /// Nothing, until which it may.
     Nothing {
-        until: Moment,
+        until: MonoTime,
     },
     /// A key that is none any more.
     WrongKey,
@@ -52,7 +52,7 @@ enum Shown {
 }
 
 /// Why a watcher may not go on, or not watch a feed.
-pub struct Refusal {
+pub struct WatchRefusal {
     /// For programs.
     pub code: &'static str,
     /// For people. Says nothing about the feed.
@@ -62,18 +62,18 @@ pub struct Refusal {
 }
 
 /// What is due.
-pub enum Due {
+pub enum WatcherDue {
     /// The token ends in this number of milliseconds.
     Soon(u64),
     /// What it showed has expired.
-    Ended(Refusal),
+    Ended(WatchRefusal),
 }
 
 impl Watcher {
     /// A watcher with `identity`. `only`: the one feed that this connection watches; `None` if it chooses feeds
     /// later.
     pub fn new(gate: Arc<Gate>, identity: Identity, only: Option<&FeedId>) -> Watcher {
-        let now = Moment::now();
+        let now = MonoTime::now();
         // 0: judged at the first frame, because what was judged at the door may be revoked since.
         let rules = 0;
         let shown = match identity {
@@ -103,12 +103,12 @@ impl Watcher {
     }
 
     /// Whether there is still time to show a token or a key.
-    pub fn may_wait(&self, now: Moment) -> bool {
+    pub fn may_wait(&self, now: MonoTime) -> bool {
         matches!(self.shown, Shown::Nothing { until } if now < until)
     }
 
     /// Why a private feed is not shown.
-    pub fn refusal(&self, feed: &FeedId) -> Refusal {
+    pub fn refusal(&self, feed: &FeedId) -> WatchRefusal {
         match &self.shown {
             Shown::Bad(bad) => bad_token(*bad),
             Shown::Good(pass) => {
@@ -131,7 +131,7 @@ impl Watcher {
     }
 
     /// Why the connection may not begin at all: a token came that is no good.
-    pub fn bad_from_the_start(&self) -> Option<Refusal> {
+    pub fn bad_from_the_start(&self) -> Option<WatchRefusal> {
         match self.shown {
             Shown::Bad(bad) => Some(bad_token(bad)),
             _ => None,
@@ -139,7 +139,7 @@ impl Watcher {
     }
 
     /// Judges again what was judged by other rules. None: nothing has changed. What came of it otherwise.
-    pub fn judge_again(&mut self) -> Option<Result<(), Refusal>> {
+    pub fn judge_again(&mut self) -> Option<Result<(), WatchRefusal>> {
         let rules = self.gate.door.generation();
         if rules == self.rules {
             return None;
@@ -148,7 +148,7 @@ impl Watcher {
         let Shown::Good(pass) = &mut self.shown else { return Some(Ok(())) };
         if let Pass::Key(key) = pass {
             match self.gate.door.key_like(&key.0, Millis::now()) {
-                Some(key) => *pass = Pass::of_key(key, Moment::now()),
+                Some(key) => *pass = Pass::of_key(key, MonoTime::now()),
                 None => self.shown = Shown::WrongKey,
             }
         } else if let Some(token) = pass.token()
@@ -160,29 +160,29 @@ impl Watcher {
     }
 
     /// What is due, given once. `started`: frames of a feed went out.
-    pub fn due(&mut self, now: Moment, started: bool) -> Option<Due> {
+    pub fn due(&mut self, now: MonoTime, started: bool) -> Option<WatcherDue> {
         let Shown::Good(pass) = &mut self.shown else { return None };
         let left = pass.ends()?.since(now);
         if left.is_zero() && pass.token().is_none() {
             // By its own kind of end: who comes back with the same key is not let in.
-            return Some(Due::Ended(unauthenticated("the key has expired")));
+            return Some(WatcherDue::Ended(unauthenticated("the key has expired")));
         }
         if left.is_zero() {
             let message = "the token has expired; get a new one, then reconnect".into();
-            return Some(Due::Ended(Refusal { code: "token_expired", message, close: EXPIRED }));
+            return Some(WatcherDue::Ended(WatchRefusal { code: "token_expired", message, close: EXPIRED }));
         }
         let soon = left <= RENEWAL_NOTICE_TIME && pass.tells_soon(started);
         soon.then(|| {
             pass.told_soon();
-            Due::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+            WatcherDue::Soon(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
         })
     }
 
     /// When something is due next; `started` as in [`Watcher::due`].
-    pub fn deadline(&self, started: bool) -> Option<Moment> {
+    pub fn deadline(&self, started: bool) -> Option<MonoTime> {
         match &self.shown {
             // Of what has passed nothing comes any more.
-            Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > Moment::now()),
+            Shown::Nothing { until } if !started => Some(*until).filter(|until| *until > MonoTime::now()),
             Shown::Good(pass) => pass.ends().map(|ends| match pass.tells_soon(started) {
                 true => ends - RENEWAL_NOTICE_TIME,
                 false => ends,
@@ -200,8 +200,8 @@ impl Watcher {
         address: Option<IpAddr>,
         only: Option<&FeedId>,
         mut feeds: impl Iterator<Item = &'a FeedId>,
-    ) -> Result<Option<u64>, Refusal> {
-        let now = Moment::now();
+    ) -> Result<Option<u64>, WatchRefusal> {
+        let now = MonoTime::now();
         // Before it is judged: what is revoked from here on has another number.
         let rules = self.gate.door.generation();
         let identity = self.gate.door.identify(credential, address, Millis::now());
@@ -209,7 +209,7 @@ impl Watcher {
             Identity::Bad(bad) => return Err(bad_token(bad)),
             Identity::WrongKey | Identity::Nobody => {
                 refused_watcher(&self.gate, None, None);
-                return Err(Refusal {
+                return Err(WatchRefusal {
                     code: "bad_token",
                     ..unauthenticated("this key is not known, or has expired")
                 });
@@ -246,26 +246,26 @@ pub(in crate::http) fn short_mark(mark: u64) -> u32 {
     (mark as u32).max(1)
 }
 
-fn forbidden(why: &str) -> Refusal {
-    Refusal { code: "forbidden", message: why.to_owned(), close: FORBIDDEN }
+fn forbidden(why: &str) -> WatchRefusal {
+    WatchRefusal { code: "forbidden", message: why.to_owned(), close: FORBIDDEN }
 }
 
-fn unauthenticated(why: &str) -> Refusal {
-    Refusal { code: "unauthenticated", message: why.to_owned(), close: UNAUTHENTICATED }
+fn unauthenticated(why: &str) -> WatchRefusal {
+    WatchRefusal { code: "unauthenticated", message: why.to_owned(), close: UNAUTHENTICATED }
 }
 
-fn too_many_guesses() -> Refusal {
+fn too_many_guesses() -> WatchRefusal {
     let message = "too many wrong keys came from this address; wait some seconds, then connect again".into();
-    Refusal { code: "rate_limited", message, close: TRY_LATER }
+    WatchRefusal { code: "rate_limited", message, close: TRY_LATER }
 }
 
-fn bad_token(bad: BadToken) -> Refusal {
+fn bad_token(bad: BadToken) -> WatchRefusal {
     let close = match bad {
         BadToken::KeysUnavailable(_) | BadToken::RevocationsUnknown => TRY_LATER,
         BadToken::Revoked => FORBIDDEN,
         _ => UNAUTHENTICATED,
     };
-    Refusal { code: "bad_token", message: bad.detail().to_owned(), close }
+    WatchRefusal { code: "bad_token", message: bad.detail().to_owned(), close }
 }
 
 #[cfg(test)]
@@ -293,23 +293,23 @@ mod tests {
     #[tokio::test]
     async fn the_end_comes_by_the_clock_that_is_never_set_and_is_told_once_before() {
         let mut watcher = watcher(viewer(600_000, &["*"]), None).await;
-        let now = Moment::now();
+        let now = MonoTime::now();
         let after = |s: u64| now + Duration::from_secs(s);
         assert!(watcher.due(after(569), true).is_none());
-        assert!(matches!(watcher.due(after(571), false), Some(Due::Soon(28_000..=29_100))));
+        assert!(matches!(watcher.due(after(571), false), Some(WatcherDue::Soon(28_000..=29_100))));
         assert!(watcher.due(after(572), true).is_none(), "told once");
         assert!(watcher.due(after(599), true).is_none());
-        let Some(Due::Ended(refusal)) = watcher.due(after(600), true) else { panic!("it is over") };
+        let Some(WatcherDue::Ended(refusal)) = watcher.due(after(600), true) else { panic!("it is over") };
         assert_eq!((refusal.code, refusal.close), ("token_expired", EXPIRED));
     }
 
     #[tokio::test]
     async fn a_short_token_is_told_of_after_the_first_frame_and_a_wait_for_a_token_ends() {
         let mut short = watcher(viewer(10_000, &["*"]), None).await;
-        assert!(short.due(Moment::now(), false).is_none());
-        assert!(matches!(short.due(Moment::now(), true), Some(Due::Soon(9_000..=10_000))));
+        assert!(short.due(MonoTime::now(), false).is_none());
+        assert!(matches!(short.due(MonoTime::now(), true), Some(WatcherDue::Soon(9_000..=10_000))));
         let nobody = watcher(Identity::Nobody, None).await;
-        let now = Moment::now();
+        let now = MonoTime::now();
         assert!(nobody.may_wait(now) && !nobody.may_wait(now + AUTH_WITHIN));
         assert!(nobody.deadline(false).is_some() && nobody.deadline(true).is_none());
         assert!(!watcher(Identity::WrongKey, None).await.may_wait(now));

@@ -14,7 +14,9 @@ use super::connection::Connection;
 use super::handshake::Handshake;
 use super::protocol::WebSocket;
 use super::reception;
-use super::sockets::{Carried, Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor, Waiting};
+use super::sockets::{
+    Carried, HandoverCount, Judgement, PassedOn, Queues, SocketThreads, SocketWorker, Visitor,
+};
 use super::tally::Tally;
 use crate::http::Gate;
 use crate::http::inbound::{Inbound, Peer, TellPermit};
@@ -90,7 +92,7 @@ impl SocketWorker<Handshake> for WatchWorker {
 
     fn pass_on(&self, stream: TcpStream, tls: Option<Box<Tls>>, visitor: Visitor, received: &[u8]) {
         let Visitor { address, peer, waited, .. } = visitor;
-        let waiting = Waiting::new(self.worker.live().metrics());
+        let waiting = HandoverCount::new(self.worker.live().metrics());
         let received = Bytes::copy_from_slice(received);
         drop(self.reception.http.push(PassedOn { stream, tls, address, peer, received, waited, waiting }));
     }

@@ -119,9 +119,9 @@ impl Client {
 
     fn take(&mut self, board: &Board, joined: bool) -> bool {
         let frames = match board.take(&mut self.cursor, joined, self.omit) {
-            Due::Nothing => return false,
-            Due::Frames(frames) => frames,
-            Due::Snapshot(frame) => vec![frame],
+            CursorDue::Nothing => return false,
+            CursorDue::Frames(frames) => frames,
+            CursorDue::Snapshot(frame) => vec![frame],
         };
         frames.iter().for_each(|frame| self.fold(frame));
         assert_eq!(self.cursor.at.seq, self.seq);
@@ -139,10 +139,10 @@ fn a_watcher_that_has_seen_more_than_the_list_that_comes_waits_for_a_newer_one()
     let mut cursor = board.cursor(list(8).at);
     for seq in [6, 7] {
         board.replace(&list(seq), CAPACITY);
-        assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), Due::Nothing), "{seq}");
+        assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), CursorDue::Nothing), "{seq}");
     }
     board.replace(&list(9), CAPACITY);
-    assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), Due::Snapshot(_)));
+    assert!(matches!(board.take(&mut cursor, false, Omit::Nothing), CursorDue::Snapshot(_)));
     assert_eq!(cursor.at.seq, 9);
 }
 

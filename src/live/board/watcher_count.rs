@@ -8,7 +8,7 @@ use crate::live::frame::Frame;
 
 /// How many watch, as watchers know it.
 #[derive(Default)]
-pub(in crate::live) struct Presence {
+pub(in crate::live) struct WatcherCount {
     announced: Mutex<Announced>,
     /// Counts announcements; 0 while none is to be made.
     version: AtomicU64,
@@ -23,7 +23,7 @@ struct Announced {
     versions: u64,
 }
 
-impl Presence {
+impl WatcherCount {
     /// Whether it is to be announced.
     pub(in crate::live) fn want(&self, wanted: bool) {
         let mut announced = self.locked();

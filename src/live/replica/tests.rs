@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::domain::{Epoch, Gift, Omit, Row, RowId};
 use crate::engine::Notices;
-use crate::live::board::{Cursor, Due, Start};
+use crate::live::board::{Cursor, CursorDue, Start};
 use crate::supervise::{Part, Parts};
 
 /// `select!` looks at what is ready in a random order: after this number of rounds it has tried all of them.
@@ -47,9 +47,9 @@ impl Store {
         self.notices.tell(&Notice::Changes(changes.into()));
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> FeedHead {
         let at = self.state.lock().unwrap().list.at.clone();
-        Head { tag: at.seq, at }
+        FeedHead { tag: at.seq, at }
     }
 
     fn reads(&self) -> usize {
@@ -93,7 +93,7 @@ impl FeedSource for Arc<Store> {
 struct Scene {
     store: Arc<Store>,
     board: Arc<Board>,
-    comparisons: watch::Sender<Option<Head>>,
+    comparisons: watch::Sender<Option<FeedHead>>,
     metrics: Arc<Metrics>,
     cursor: Cursor,
 }
@@ -120,7 +120,7 @@ impl Scene {
     }
 
     /// What a comparison of all feeds with the store finds.
-    fn compare(&self, head: Head) {
+    fn compare(&self, head: FeedHead) {
         self.comparisons.send_replace(Some(head));
     }
 
@@ -128,9 +128,9 @@ impl Scene {
     fn take(&mut self) -> u64 {
         let before = self.cursor.at.seq;
         match self.board.take(&mut self.cursor, false, Omit::Nothing) {
-            Due::Nothing => 0,
-            Due::Frames(_) => self.cursor.at.seq - before,
-            Due::Snapshot(_) => panic!("a list instead of changes, at {:?}", self.cursor.at),
+            CursorDue::Nothing => 0,
+            CursorDue::Frames(_) => self.cursor.at.seq - before,
+            CursorDue::Snapshot(_) => panic!("a list instead of changes, at {:?}", self.cursor.at),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a source's deliveries are read: what its preset says, and what it says itself.
 
-use super::{LIST_MAX, Rules, TEXT_MAX, below, short};
+use super::{LIST_MAX, SourceRules, TEXT_MAX, below, short};
 use crate::domain::json::{Fault, Field, Object, fault};
 use crate::sources::body::{Form, is_pointer};
 use crate::sources::condition::{Condition, Scalar};
@@ -12,7 +12,7 @@ pub(super) fn read_rules(
     body: &mut Object<'_>,
     preset: Option<&'static Preset>,
     faults: &mut Vec<Fault>,
-) -> Option<(Rules, bool)> {
+) -> Option<(SourceRules, bool)> {
     let open = preset.is_none_or(|preset| preset.open);
     let custom = preset.is_none_or(|preset| preset.verify.is_none());
     let verify = match allowed(body, "verify", custom, faults) {
@@ -77,7 +77,7 @@ pub(super) fn read_rules(
     }
     // A refund may look like a payment otherwise.
     events.splice(0..0, refund);
-    Some((Rules { verify: verify?, body: form, events }, amount_named))
+    Some((SourceRules { verify: verify?, body: form, events }, amount_named))
 }
 
 /// A field that only some presets leave to the source.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::words::{FAMILIES, GIVEN, HOSTILE, KINDS, Kind, SCRIPTS};
+use super::words::{DemoGift, FAMILIES, GIVEN, HOSTILE, KINDS, SCRIPTS};
 use crate::tools::dice::Dice;
 
 /// How many viewers a show has.
@@ -66,7 +66,7 @@ impl Cast {
     }
 
     /// A kind of gift, by Zipf's law too: the list begins with the cheap ones.
-    pub(super) fn kind(&self, dice: &mut Dice) -> Kind {
+    pub(super) fn kind(&self, dice: &mut Dice) -> DemoGift {
         let most = self.ladder[KINDS.len() - 1];
         let at = dice.unit() * most;
         KINDS[self.ladder.partition_point(|sum| *sum <= at).min(KINDS.len() - 1)]

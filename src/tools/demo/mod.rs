@@ -20,7 +20,7 @@ use super::gateway::{Gateway, GatewayOptions};
 use super::stop_signal;
 use crate::domain::{FeedId, Millis};
 
-use send::Sender;
+use send::ShowSender;
 pub use show::Show;
 use stage::Stage;
 
@@ -91,7 +91,7 @@ async fn play(options: DemoOptions) -> Result<(), DemoError> {
     let gateway = Gateway::new(&options.gateway, &options.feed)?;
     gateway.reach().await.map_err(DemoError::Unreachable)?;
     let mut stage = Stage::new(&options, gateway.clone());
-    let mut sender = Sender::new(gateway, io::stdout());
+    let mut sender = ShowSender::new(gateway, io::stdout());
     sender.greet(&options)?;
     let played = tokio::select! {
         never = perform(&options, &name, &mut stage, &mut sender) => never,
@@ -107,7 +107,7 @@ async fn perform(
     options: &DemoOptions,
     name: &str,
     stage: &mut Stage,
-    sender: &mut Sender<io::Stdout>,
+    sender: &mut ShowSender<io::Stdout>,
 ) -> Result<(), DemoError> {
     let mut set = false;
     if !options.gifts_only {

@@ -31,7 +31,7 @@ struct Tally {
     retries: u64,
 }
 
-pub(super) struct Sender<W> {
+pub(super) struct ShowSender<W> {
     gateway: Gateway,
     /// Whether a gift is refunded now and then.
     refunds: bool,
@@ -42,10 +42,10 @@ pub(super) struct Sender<W> {
     summed_up: Instant,
 }
 
-impl<W: Write> Sender<W> {
+impl<W: Write> ShowSender<W> {
     pub(super) fn new(gateway: Gateway, out: W) -> Self {
         let now = Instant::now();
-        Sender {
+        ShowSender {
             gateway,
             refunds: false,
             out,
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_gift_is_sent_again_unchanged_until_it_is_answered() {
         let (options, bodies) = gateway(vec![BUSY, "", LIMITED, TAKEN]).await;
-        let mut sender = Sender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
+        let mut sender = ShowSender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
         let gift = Show::new(1).next().unwrap();
         sender.deliver(&gift).await.unwrap();
         let bodies = bodies.await.unwrap();
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_that_does_not_pass_ends_the_show() {
         let (options, bodies) = gateway(vec![TAKEN, FORBIDDEN]).await;
-        let mut sender = Sender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
+        let mut sender = ShowSender::new(Gateway::new(&options.gateway, &options.feed).unwrap(), Vec::new());
         let end = sender.play(Show::new(1), options.rate).await;
         assert!(matches!(end, Err(DemoError::Refused(_, words)) if words == "no key"));
         assert_eq!(bodies.await.unwrap().len(), 2);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::cast::{CURRENCIES, Cast, Viewer};
-use super::words::{BIG, KINDS, Kind, MESSAGES};
+use super::words::{BIG, DemoGift, KINDS, MESSAGES};
 use crate::tools::dice::Dice;
 
 /// Gifts that a retry may send again.
@@ -32,9 +32,9 @@ pub struct Show {
     runs: Vec<VecDeque<Value>>,
     recent: VecDeque<Value>,
     /// Who sent which plain gift last.
-    last: Option<(Viewer, Kind)>,
+    last: Option<(Viewer, DemoGift)>,
     /// Gifts left of the burst that is on, and what everybody sends in it.
-    burst: Option<(u64, Kind)>,
+    burst: Option<(u64, DemoGift)>,
     pace: f64,
 }
 
@@ -132,7 +132,7 @@ impl Show {
         self.plain(viewer, kind)
     }
 
-    fn plain(&mut self, viewer: Viewer, kind: Kind) -> Value {
+    fn plain(&mut self, viewer: Viewer, kind: DemoGift) -> Value {
         let count = match self.dice.between(0, 99) {
             0..=79 => 1,
             80..=94 => self.dice.between(2, 10),
@@ -159,7 +159,7 @@ impl Show {
     }
 
     /// Plans every frame of a combo, keeps them for later and gives the first.
-    fn start_run(&mut self, viewer: &Viewer, kind: Kind) -> Value {
+    fn start_run(&mut self, viewer: &Viewer, kind: DemoGift) -> Value {
         let combo = format!("{}:combo/{}", self.name, self.made);
         let most = if self.dice.percent(10.0) { 300 } else { 40 };
         let goal = self.dice.between(3, most);
@@ -201,7 +201,7 @@ impl Show {
     }
 
     /// The required fields and a fresh id.
-    fn base(&mut self, viewer: &Viewer, kind: Kind) -> Value {
+    fn base(&mut self, viewer: &Viewer, kind: DemoGift) -> Value {
         self.made += 1;
         let mut gift = json!({
             "id": format!("{}:{}", self.name, self.made),

@@ -2,7 +2,7 @@
 
 /// A kind of gift; `price` in coins.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(super) struct DemoGift {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     pub(super) price: u64,
@@ -111,21 +111,21 @@ pub(super) const HOSTILE: &[(&str, &str)] = &[
 ];
 
 /// What can be sent, cheap ones first.
-pub(super) const KINDS: &[Kind] = &[
-    Kind { id: "rose", name: "🌹 Rose", price: 1, tier: 0 },
-    Kind { id: "heart", name: "💜 Heart", price: 2, tier: 0 },
-    Kind { id: "coffee", name: "☕ Coffee", price: 5, tier: 1 },
-    Kind { id: "lollipop", name: "🍭 棒棒糖", price: 9, tier: 1 },
-    Kind { id: "vip:rose", name: "🥀 VIP Rose", price: 10, tier: 1 },
-    Kind { id: "clap", name: "👏🏽 Applause", price: 10, tier: 1 },
-    Kind { id: "cake", name: "🎂 Cake", price: 50, tier: 2 },
-    Kind { id: "lantern", name: "🏮 孔明灯", price: 66, tier: 3 },
-    Kind { id: "coffee-pot", name: "قهوة عربية", price: 80, tier: 3 },
-    Kind { id: "fireworks", name: "🎆 花火", price: 199, tier: 4 },
-    Kind { id: "crown", name: "👑 Crown & <b>Sceptre</b>", price: 520, tier: 6 },
-    Kind { id: "sports car", name: "🏎️ Sports Car", price: 1_314, tier: 7 },
-    Kind { id: "rocket", name: "🚀 Rocket", price: 5_000, tier: 8 },
-    Kind { id: "castle", name: "🏰 Château de l’Étoile filante", price: 30_000, tier: 9 },
+pub(super) const KINDS: &[DemoGift] = &[
+    DemoGift { id: "rose", name: "🌹 Rose", price: 1, tier: 0 },
+    DemoGift { id: "heart", name: "💜 Heart", price: 2, tier: 0 },
+    DemoGift { id: "coffee", name: "☕ Coffee", price: 5, tier: 1 },
+    DemoGift { id: "lollipop", name: "🍭 棒棒糖", price: 9, tier: 1 },
+    DemoGift { id: "vip:rose", name: "🥀 VIP Rose", price: 10, tier: 1 },
+    DemoGift { id: "clap", name: "👏🏽 Applause", price: 10, tier: 1 },
+    DemoGift { id: "cake", name: "🎂 Cake", price: 50, tier: 2 },
+    DemoGift { id: "lantern", name: "🏮 孔明灯", price: 66, tier: 3 },
+    DemoGift { id: "coffee-pot", name: "قهوة عربية", price: 80, tier: 3 },
+    DemoGift { id: "fireworks", name: "🎆 花火", price: 199, tier: 4 },
+    DemoGift { id: "crown", name: "👑 Crown & <b>Sceptre</b>", price: 520, tier: 6 },
+    DemoGift { id: "sports car", name: "🏎️ Sports Car", price: 1_314, tier: 7 },
+    DemoGift { id: "rocket", name: "🚀 Rocket", price: 5_000, tier: 8 },
+    DemoGift { id: "castle", name: "🏰 Château de l’Étoile filante", price: 30_000, tier: 9 },
 ];
 
 /// Index of the first kind in [`KINDS`] that counts as a big gift.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tipcast::domain::Millis;
 use tipcast::engine::DUE_BATCH;
-use tipcast::work::due::{DueOptions, DueWork, Rest};
+use tipcast::work::due::{DueOptions, DueWork, NextStep};
 
 use super::later;
 use crate::support::case::{Case, fresh_feed};
@@ -24,21 +24,21 @@ fn work(t: &Case) -> DueWork {
 
 async fn a_step_says_when_to_come_back(mut t: Case) {
     let mut work = work(&t);
-    assert_eq!(work.step(t.now).await, Ok(Rest::For(LONGEST)), "nothing waits");
+    assert_eq!(work.step(t.now).await, Ok(NextStep::For(LONGEST)), "nothing waits");
     // Longer than Redis keeps looking for what was announced and has not come.
     t.scheduled(later("g1", 6_000)).await;
-    assert_eq!(work.step(t.now).await, Ok(Rest::For(Duration::from_millis(6_001))));
+    assert_eq!(work.step(t.now).await, Ok(NextStep::For(Duration::from_millis(6_001))));
     t.pass(5_999);
-    assert_eq!(work.step(t.now).await, Ok(Rest::For(Duration::from_millis(2))));
+    assert_eq!(work.step(t.now).await, Ok(NextStep::For(Duration::from_millis(2))));
     t.pass(1);
-    assert_eq!(work.step(t.now).await, Ok(Rest::No));
+    assert_eq!(work.step(t.now).await, Ok(NextStep::No));
     assert_eq!(t.list().await.at.seq, 1);
-    assert_eq!(work.step(t.now).await, Ok(Rest::For(LONGEST)));
+    assert_eq!(work.step(t.now).await, Ok(NextStep::For(LONGEST)));
 }
 
 async fn a_step_never_sleeps_longer_than_it_may(mut t: Case) {
     t.scheduled(later("g1", 604_800_000)).await;
-    assert_eq!(work(&t).step(t.now).await, Ok(Rest::For(LONGEST)));
+    assert_eq!(work(&t).step(t.now).await, Ok(NextStep::For(LONGEST)));
 }
 
 async fn steps_run_until_nothing_is_due(mut t: Case) {
@@ -50,7 +50,7 @@ async fn steps_run_until_nothing_is_due(mut t: Case) {
     t.pass(10);
     let mut work = work(&t);
     let mut steps = 0;
-    while work.step(t.now).await.unwrap() == Rest::No {
+    while work.step(t.now).await.unwrap() == NextStep::No {
         steps += 1;
     }
     assert_eq!((t.list().await.at.seq, steps), (count as u64, 3));

@@ -8,7 +8,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tipcast::engine::embedded::recover::recover;
-use tipcast::engine::embedded::{Changes, EmbeddedOptions, EmbeddedStore, Keyspace, Owner, Refusal, Reply};
+use tipcast::engine::embedded::{
+    CallRefusal, Changes, EmbeddedOptions, EmbeddedStore, Keyspace, Owner, Reply,
+};
 
 use super::commands::{comparable, some_command};
 use crate::support::dice::{Dice, seeds};
@@ -35,7 +37,7 @@ fn killed(dir: &Path) -> TempDir {
     copy
 }
 
-async fn ask(store: &EmbeddedStore, words: &[String]) -> Result<Reply, Refusal> {
+async fn ask(store: &EmbeddedStore, words: &[String]) -> Result<Reply, CallRefusal> {
     store.command(words.iter().map(|word| word.as_bytes()).collect(), PATIENCE).await
 }
 
@@ -155,7 +157,7 @@ async fn a_damaged_byte_takes_its_owner_along_and_no_other() {
                 let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                 let wanted = comparable(&words[0], space.execute(&bytes, now, &mut Changes::default()));
                 match ask(&store, &words).await {
-                    Err(Refusal::Failed(why)) if why.starts_with("DAMAGED ") => {
+                    Err(CallRefusal::Failed(why)) if why.starts_with("DAMAGED ") => {
                         hurt += u32::from(words[0] == "GET")
                     }
                     said => assert_eq!(
@@ -225,7 +227,7 @@ async fn whichever_byte_of_the_file_is_damaged_what_is_read_is_right_or_it_is_sa
                     let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
                     let wanted = comparable(&words[0], space.execute(&bytes, now, &mut Changes::default()));
                     match ask(&store, &words).await {
-                        Err(Refusal::Failed(why)) if why.starts_with("DAMAGED ") => hurt += 1,
+                        Err(CallRefusal::Failed(why)) if why.starts_with("DAMAGED ") => hurt += 1,
                         said => {
                             assert_eq!(
                                 comparable(&words[0], said.unwrap()),

@@ -8,7 +8,7 @@ use tipcast::domain::{
     Position, RowId, Scheduled, Status,
 };
 use tipcast::engine::{
-    DueFate, DueHandled, Head, Missed, Notice, PolicyChange, ScheduledPage, Snapshot, StoreError,
+    DueFate, DueHandled, FeedHead, Missed, Notice, PolicyChange, ScheduledPage, Snapshot, StoreError,
     Subscription, Unscheduled,
 };
 
@@ -83,7 +83,7 @@ pub struct Case {
 pub type CaseFn = fn(Case) -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
 /// Where a feed stands.
-pub async fn head_of(engine: impl Into<Subject>, feed: &FeedId) -> Result<Head, StoreError> {
+pub async fn head_of(engine: impl Into<Subject>, feed: &FeedId) -> Result<FeedHead, StoreError> {
     engine.into().read_heads(std::slice::from_ref(feed)).await?.remove(0)
 }
 
@@ -301,7 +301,7 @@ impl Case {
     }
 
     /// Where the feed stands.
-    pub async fn head(&self) -> Head {
+    pub async fn head(&self) -> FeedHead {
         head_of(&self.engine, &self.feed).await.unwrap()
     }
 

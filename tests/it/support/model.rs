@@ -13,8 +13,8 @@ use tipcast::domain::{
 };
 use tipcast::engine::Revocation;
 use tipcast::engine::{
-    Count, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, Head, Missed, Notice, Notices,
-    PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot, StoreError,
+    Count, DeadDue, DueDone, DueFate, DueFeed, DueHandled, DueRun, DueTurn, FeedHead, Missed, Notice,
+    Notices, PolicyChange, ReportLimits, SCHEDULED_MAX, ScheduledGift, ScheduledPage, Snapshot, StoreError,
     Subscription, Unscheduled, Wakes,
 };
 use tokio::sync::broadcast;
@@ -498,8 +498,8 @@ impl Model {
         })
     }
 
-    pub(crate) fn heads(&self, feeds: &[FeedId]) -> Vec<Result<Head, StoreError>> {
-        let head = |f: &mut Feed, _| Ok(Head { at: f.at.clone(), tag: f.tag });
+    pub(crate) fn heads(&self, feeds: &[FeedId]) -> Vec<Result<FeedHead, StoreError>> {
+        let head = |f: &mut Feed, _| Ok(FeedHead { at: f.at.clone(), tag: f.tag });
         feeds.iter().map(|feed| self.on(feed, head)).collect()
     }
 

@@ -15,9 +15,9 @@ use tipcast::domain::{
     Position, Reader, Replay, Reviewing, RowId, Source, SourceId, SourceNote, Taken, Trace,
 };
 use tipcast::engine::{
-    Count, DeadDue, DueDone, DueRun, DueTurn, GoalPut, Head, JobDone, JobTurn, Kept, Missed, PolicyChange,
-    Presence, Refund, RequestUse, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage, Shards, Snapshot,
-    Store, StoreError, Subscription, Swapped, Unscheduled, Wakes, Walk, Want, Work,
+    Count, DeadDue, DueDone, DueRun, DueTurn, FeedHead, GoalPut, JobDone, JobTurn, Kept, Missed,
+    PolicyChange, Presence, Refund, RequestUse, Revocation, RevokedAt, RevokedPage, Save, ScheduledPage,
+    Shards, Snapshot, Store, StoreError, Subscription, Swapped, Unscheduled, Wakes, Walk, Want, Work,
 };
 
 use super::model::Model;
@@ -74,7 +74,7 @@ answers! {
     set_policy(feed: &FeedId, change: &PolicyChange, now: Millis) -> Policy = |model| model.set_policy(feed, change.clone(), now);
     read_snapshot(feed: &FeedId, now: Millis) -> Snapshot = |model| model.snapshot(feed, now);
     read_changes(feed: &FeedId, since: &Position, max: usize) -> Missed = |model| model.changes(feed, since, max);
-    read_heads(feeds: &[FeedId]) -> Vec<Result<Head, StoreError>> = |model| model.heads(feeds);
+    read_heads(feeds: &[FeedId]) -> Vec<Result<FeedHead, StoreError>> = |model| model.heads(feeds);
     subscribe(feed: &FeedId) -> Subscription = |model| model.subscribe(feed);
     list_scheduled(feed: &FeedId, after: Option<DuePlace>, max: usize) -> ScheduledPage = |model| model.scheduled(feed, after, max);
     cancel_scheduled(feed: &FeedId, id: &GiftId, now: Millis) -> Unscheduled = |model| model.unschedule(feed, id, now);

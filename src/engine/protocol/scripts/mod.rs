@@ -10,8 +10,8 @@ mod rights;
 pub(in crate::engine) use call::Call;
 pub use call::Room;
 pub use header::{Header, Use};
-use rights::Asked;
 pub use rights::COMMANDS;
+use rights::ScriptNeeds;
 
 /// One script: its text, and what it is called with.
 pub struct Script {
@@ -118,7 +118,7 @@ impl Script {
                 "local LATER\nLATER = setmetatable({}, { __index = function(made, name)\nlocal it\n",
             );
             for part in &later {
-                let check = rights::check(self.name, header, part.text, Asked::WritesOfModule);
+                let check = rights::check(self.name, header, part.text, ScriptNeeds::WritesOfModule);
                 text.extend(["if name == '", part.name, "' then it = ", &part.made(&check), " end\n"]);
             }
             text.push_str("made[name] = it\nreturn it\nend })\n");
@@ -128,7 +128,7 @@ impl Script {
         }
         // Only scripts of a feed do all their reading before they write.
         let reads_first = header.uses.contains(&"feed");
-        let asked = if reads_first { Asked::Writes } else { Asked::All };
+        let asked = if reads_first { ScriptNeeds::Writes } else { ScriptNeeds::All };
         let check = rights::check(self.name, header, &at_once, asked);
         Ok(check + &header.numbered(&(text + self.text))?)
     }

@@ -21,7 +21,7 @@ const READING: &str = "GET HEXISTS HGET HGETALL HKEYS HLEN HMGET HSCAN HVALS LIN
 
 /// What is asked for a text.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum ScriptNeeds {
     /// Every command that it names.
     All,
     /// Those that write: all reads come before the first write, and one that is refused ends the script there.
@@ -37,10 +37,10 @@ const PROBE: &str = "probe";
 const KEYS_AT_ONCE: usize = 4_000;
 
 /// The Lua text that ends a script, with an error that names what is missing, where `body` could not run to its end.
-pub(super) fn check(name: &str, header: &Header, body: &str, asked: Asked) -> String {
+pub(super) fn check(name: &str, header: &Header, body: &str, asked: ScriptNeeds) -> String {
     let mut missing = String::new();
     let named = |it: &&str| name == PROBE || body.contains(&format!("'{it}'"));
-    let is_asked = |it: &&str| asked == Asked::All || !READING.split(' ').any(|reading| reading == *it);
+    let is_asked = |it: &&str| asked == ScriptNeeds::All || !READING.split(' ').any(|reading| reading == *it);
     for command in COMMANDS.split(' ').filter(named).filter(is_asked) {
         let channels = header.args.iter().enumerate().filter(|(_, arg)| arg.ends_with("channel"));
         let asked: Vec<String> = match command {
@@ -56,7 +56,7 @@ pub(super) fn check(name: &str, header: &Header, body: &str, asked: Asked) -> St
         }
     }
     let reading = match asked {
-        Asked::All => "or not can('MGET', unpack(KEYS, first, last)) and 'MGET of its keys' ",
+        ScriptNeeds::All => "or not can('MGET', unpack(KEYS, first, last)) and 'MGET of its keys' ",
         _ => "",
     };
     let keys = format!(
@@ -66,8 +66,8 @@ pub(super) fn check(name: &str, header: &Header, body: &str, asked: Asked) -> St
          end\n"
     );
     let (keys, ends) = match asked {
-        Asked::WritesOfModule if missing.is_empty() => return missing,
-        Asked::WritesOfModule => ("", "error("),
+        ScriptNeeds::WritesOfModule if missing.is_empty() => return missing,
+        ScriptNeeds::WritesOfModule => ("", "error("),
         _ => (keys.as_str(), "return ("),
     };
     format!(

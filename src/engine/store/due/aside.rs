@@ -5,7 +5,7 @@ use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
-use crate::engine::store::due::queue::{DueQueue, Entry, name_of};
+use crate::engine::store::due::queue::{DueQueue, QueuedEntry, name_of};
 use crate::engine::store::runner::{needed, number};
 use crate::engine::{DEAD_KEPT, DUE_TRIES, DeadDue, DueFate, DueHandled, DueRun, StoreResult, rest_after};
 use crate::metrics::labels::Operation;
@@ -32,7 +32,7 @@ impl DueQueue {
     pub(super) async fn set_aside(
         &self,
         feed: &FeedId,
-        entry: &Entry,
+        entry: &QueuedEntry,
         why: &str,
         now: Millis,
         run: &mut DueRun,

@@ -10,9 +10,9 @@ use tokio::sync::broadcast;
 
 use crate::domain::{FeedId, Gift, Millis, Outcome, Show};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::keys::SharedIndex;
 use crate::engine::protocol::topics::Topics;
-use crate::engine::store::due::turns::{Claim, Member, Over, Taken, TurnIndex};
+use crate::engine::store::due::turns::{Claim, ClaimedTurn, Over, TurnIndex, TurnMember};
 use crate::engine::store::runner::Runner;
 use crate::engine::{DueDone, DueFeed, DueTurn};
 
@@ -37,7 +37,7 @@ pub struct DueIndex {
 
 impl DueIndex {
     pub fn new(runner: Arc<Runner>, topics: Arc<Topics>, wakes: broadcast::Sender<u64>) -> DueIndex {
-        DueIndex { turns: TurnIndex::new(runner, Shared::Due, topics, wakes), delays: Mutex::default() }
+        DueIndex { turns: TurnIndex::new(runner, SharedIndex::Due, topics, wakes), delays: Mutex::default() }
     }
 
     fn delay(&self, feed: &FeedId) -> Option<u64> {
@@ -66,7 +66,7 @@ impl DueIndex {
         from_now: Option<u64>,
         now: Option<Millis>,
     ) -> Result<Millis, Fault> {
-        self.turns.register(Member { feed, name: feed.as_str() }, at, from_now, now).await
+        self.turns.register(TurnMember { feed, name: feed.as_str() }, at, from_now, now).await
     }
 
     /// Registers the feed if some of these gifts are for later, as far as this process knows.
@@ -112,7 +112,7 @@ impl DueIndex {
         });
         let over: Vec<_> = over.collect();
         let turns = self.turns.claim(&over, Claim { max, turn_ms: TURN_MS, read: read_member, now }).await?;
-        let feed = |Taken { member, token, reclaimed }| DueFeed { feed: member, token, reclaimed };
+        let feed = |ClaimedTurn { member, token, reclaimed }| DueFeed { feed: member, token, reclaimed };
         Ok(DueTurn {
             feeds: turns.taken.into_iter().map(feed).collect(),
             next_in_ms: turns.next_in_ms,

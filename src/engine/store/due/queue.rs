@@ -7,13 +7,13 @@ use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts;
 use crate::engine::store::drops::stock::DropStock;
-use crate::engine::store::review::reviews::{self, Reviews, Verdict};
+use crate::engine::store::review::reviews::{self, ReviewOutcome, Reviews};
 use crate::engine::store::runner::{Runner, needed, number};
 use crate::engine::store::writer::FeedWriter;
 use crate::engine::{DueFate, DueHandled};
 
 /// An entry as the store has it.
-pub(crate) struct Entry {
+pub(crate) struct QueuedEntry {
     pub at: Millis,
     pub member: String,
     pub kind: char,
@@ -22,12 +22,12 @@ pub(crate) struct Entry {
     pub text: Option<String>,
 }
 
-impl Entry {
-    fn read(at: &[u8], member: &[u8], text: &[u8]) -> Option<Entry> {
+impl QueuedEntry {
+    fn read(at: &[u8], member: &[u8], text: &[u8]) -> Option<QueuedEntry> {
         let (at, member) = (std::str::from_utf8(at).ok()?, std::str::from_utf8(member).ok()?);
         let (kind, id) = name_of(member);
         let text = std::str::from_utf8(text).ok().and_then(|text| text.split_once('\n'));
-        Some(Entry {
+        Some(QueuedEntry {
             at: Millis(at.parse().ok()?),
             member: member.to_owned(),
             kind,
@@ -49,7 +49,7 @@ impl Entry {
 pub(crate) struct Entries {
     pub now: Millis,
     pub next: Option<Millis>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<QueuedEntry>,
 }
 
 /// The due queues of feeds.
@@ -87,7 +87,7 @@ impl DueQueue {
         let (now, next) = (Millis(needed(reply.first())?), number(reply.get(1)).map(Millis));
         let mut entries = Vec::with_capacity(reply.len() / 3);
         for part in reply.get(2..).unwrap_or_default().chunks_exact(3) {
-            match Entry::read(&part[0], &part[1], &part[2]) {
+            match QueuedEntry::read(&part[0], &part[1], &part[2]) {
                 Some(entry) => entries.push(entry),
                 // Not even a name by which it could be set aside, and it would be found again and again.
                 None => {
@@ -106,7 +106,7 @@ impl DueQueue {
     pub(super) async fn handle(
         &self,
         feed: &FeedId,
-        entry: &Entry,
+        entry: &QueuedEntry,
         now: Millis,
     ) -> Result<(Option<Millis>, Option<DueHandled>), Fault> {
         let (next, at, fate) = match DueKind::of(entry.kind) {
@@ -114,7 +114,7 @@ impl DueQueue {
                 let gift = entry.text.as_deref().and_then(reviews::read);
                 let (_, gift) =
                     gift.ok_or_else(|| Fault::data("what is stored of the gift cannot be read"))?;
-                let done = self.reviews.decide(feed, &gift, Verdict::Time, now).await?;
+                let done = self.reviews.decide(feed, &gift, ReviewOutcome::Time, now).await?;
                 let fate = done.now.then(|| done.answer().map_or(DueFate::PutOff, DueFate::Shown));
                 (done.next, done.at, fate)
             }

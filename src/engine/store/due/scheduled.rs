@@ -4,7 +4,7 @@ use crate::domain::{DueKind, DuePlace, FeedId, GiftId, Millis};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
-use crate::engine::store::due::queue::Entry;
+use crate::engine::store::due::queue::QueuedEntry;
 use crate::engine::{ScheduledGift, ScheduledPage, StoreResult, Unscheduled};
 use crate::metrics::labels::Operation;
 
@@ -24,8 +24,8 @@ impl Store {
                 self.parts.queue.entries(feed, &kind, after, max + 1, Some(Millis(0))).await?.entries;
             let more = entries.len() > max;
             entries.truncate(max);
-            let next = entries.last().filter(|_| more).and_then(Entry::place);
-            let read = |entry: &Entry| {
+            let next = entries.last().filter(|_| more).and_then(QueuedEntry::place);
+            let read = |entry: &QueuedEntry| {
                 Some(ScheduledGift { place: entry.place()?, gift: entry.waiting()?.gift.into_owned() })
             };
             let gifts = entries.iter().map(|entry| read(entry).ok_or(Corrupt("a gift that waits")));

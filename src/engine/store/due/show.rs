@@ -5,7 +5,7 @@ use crate::engine::protocol::faults::Fault;
 use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::wire;
-use crate::engine::store::due::queue::{DueQueue, Entry};
+use crate::engine::store::due::queue::{DueQueue, QueuedEntry};
 use crate::engine::store::runner::Reply;
 use crate::engine::store::writer::Preconditions;
 use crate::engine::{DueFate, DueHandled, DueRun};
@@ -15,7 +15,7 @@ impl DueQueue {
     pub(super) async fn show(
         &self,
         feed: &FeedId,
-        entries: &[Entry],
+        entries: &[QueuedEntry],
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
@@ -49,7 +49,7 @@ impl DueQueue {
     async fn show_all(
         &self,
         feed: &FeedId,
-        gifts: &[(&Entry, WaitingGift<'static>)],
+        gifts: &[(&QueuedEntry, WaitingGift<'static>)],
         now: Millis,
         run: &mut DueRun,
     ) -> Result<(), Fault> {
@@ -59,7 +59,12 @@ impl DueQueue {
         shown(gifts, &reply, run)
     }
 
-    fn show_call(&self, feed: &FeedId, gifts: &[(&Entry, WaitingGift<'static>)], everywhere: &str) -> Call {
+    fn show_call(
+        &self,
+        feed: &FeedId,
+        gifts: &[(&QueuedEntry, WaitingGift<'static>)],
+        everywhere: &str,
+    ) -> Call {
         let keys = &self.runner().keys;
         let [due, later] = keys.due(feed);
         let mut call = self.runner().feed_call(&scripts::SHOW, feed);
@@ -75,7 +80,11 @@ impl DueQueue {
 }
 
 /// Reads what `feed_show` answered.
-fn shown(gifts: &[(&Entry, WaitingGift<'static>)], reply: &Reply, run: &mut DueRun) -> Result<(), Fault> {
+fn shown(
+    gifts: &[(&QueuedEntry, WaitingGift<'static>)],
+    reply: &Reply,
+    run: &mut DueRun,
+) -> Result<(), Fault> {
     let (_, now) = reply.mark()?;
     run.next = reply.texts.first().and_then(|text| text.parse().ok()).map(Millis);
     for ((entry, it), text) in gifts.iter().zip(reply.texts.iter().skip(1)) {

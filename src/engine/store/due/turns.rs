@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 use crate::domain::{FeedId, Millis};
 use crate::engine::Wakes;
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{PARTS_MAX, Part, Shared};
+use crate::engine::protocol::keys::{PARTS_MAX, Part, SharedIndex};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::slots::slot_of_key;
 use crate::engine::protocol::tags::random;
@@ -25,7 +25,7 @@ const MEMBERS_PER_TRIP: usize = 256;
 /// One of the two indexes.
 pub(crate) struct TurnIndex {
     pub runner: Arc<Runner>,
-    what: Shared,
+    what: SharedIndex,
     topics: Arc<Topics>,
     /// Sends the milliseconds until an owner is due that was registered here.
     pub wakes: broadcast::Sender<u64>,
@@ -37,7 +37,7 @@ pub(crate) struct TurnIndex {
 
 /// What identifies a member of an index.
 #[derive(Clone, Copy)]
-pub(crate) struct Member<'a> {
+pub(crate) struct TurnMember<'a> {
     pub feed: &'a FeedId,
     /// As the index has it.
     pub name: &'a str,
@@ -50,14 +50,14 @@ pub(crate) type PagePlace = (usize, u64);
 pub(crate) struct Over {
     pub feed: FeedId,
     pub member: String,
-    /// As [`Taken`] had it.
+    /// As [`ClaimedTurn`] had it.
     pub token: String,
     /// When the member is to be looked at again: a time, or "+" and milliseconds from now; "" for never.
     pub next: String,
 }
 
 /// A turn that was taken.
-pub(crate) struct Taken<T> {
+pub(crate) struct ClaimedTurn<T> {
     pub member: T,
     /// Gives it back.
     pub token: String,
@@ -74,7 +74,7 @@ struct Return<'a> {
 
 /// What a look into the index found.
 pub(crate) struct Turns<T> {
-    pub taken: Vec<Taken<T>>,
+    pub taken: Vec<ClaimedTurn<T>>,
     /// In how many milliseconds the next turn comes.
     pub next_in_ms: Option<u64>,
     /// Members of the index.
@@ -95,7 +95,7 @@ pub(crate) struct Claim<T> {
 impl TurnIndex {
     pub(crate) fn new(
         runner: Arc<Runner>,
-        what: Shared,
+        what: SharedIndex,
         topics: Arc<Topics>,
         wakes: broadcast::Sender<u64>,
     ) -> TurnIndex {
@@ -129,7 +129,7 @@ impl TurnIndex {
     /// Since when it is there.
     pub(crate) async fn register(
         &self,
-        Member { feed, name }: Member<'_>,
+        TurnMember { feed, name }: TurnMember<'_>,
         at: Option<Millis>,
         in_ms: Option<u64>,
         now: Option<Millis>,
@@ -137,7 +137,7 @@ impl TurnIndex {
         let part = self.runner.part_of(self.what, feed);
         let [members, marks] = self.keys(part);
         let mut mark = random().to_string();
-        if self.what == Shared::Due {
+        if self.what == SharedIndex::Due {
             // Who registers a feed adds to its queue within a time that begins here.
             mark.push('@');
         }
@@ -220,8 +220,8 @@ impl TurnIndex {
 
     /// Nodes on one server may be configured with more parts than this one, or were once. What they left is looked for
     /// when there is nothing else to do.
-    async fn take_strays<T>(&self, how: &Claim<T>) -> Vec<Taken<T>> {
-        let own = self.runner.keys.named_parts(self.what).filter(|_| self.what == Shared::Due);
+    async fn take_strays<T>(&self, how: &Claim<T>) -> Vec<ClaimedTurn<T>> {
+        let own = self.runner.keys.named_parts(self.what).filter(|_| self.what == SharedIndex::Due);
         let strays: Vec<Part> = (own.unwrap_or(PARTS_MAX)..PARTS_MAX).map(Part::Named).collect();
         let keys: Vec<String> = strays.iter().map(|part| self.keys(*part)[0].clone()).collect();
         let Some(first) = keys.first() else { return Vec::new() };
@@ -249,7 +249,7 @@ impl TurnIndex {
             Some(ms) => (None, ms.parse().ok()),
             None => (over.next.parse().ok().map(Millis), None),
         };
-        let member = Member { feed: &over.feed, name: &over.member };
+        let member = TurnMember { feed: &over.feed, name: &over.member };
         match self.register(member, at, in_ms, self.runner.clock(Some(now))).await {
             Ok(_) => Return { next: "", ..stays },
             Err(_) => stays,
@@ -286,7 +286,7 @@ impl TurnIndex {
                             && self.runner.part_of(self.what, feed_of(&member)) != part =>
                     {
                         let (at, member) =
-                            (Some(Millis(*at as i64)), Member { feed: feed_of(&member), name });
+                            (Some(Millis(*at as i64)), TurnMember { feed: feed_of(&member), name });
                         self.register(member, at, None, self.runner.clock(Some(now))).await?;
                         moved.push((name, mark));
                     }
@@ -351,7 +351,7 @@ impl TurnIndex {
             match (how.read)(&taken[0]) {
                 Some(member) => {
                     let token = format!("{part}:{}", String::from_utf8_lossy(&taken[1]));
-                    turns.taken.push(Taken { member, token, reclaimed: taken[2] == b"1" });
+                    turns.taken.push(ClaimedTurn { member, token, reclaimed: taken[2] == b"1" });
                 }
                 None => {
                     let name = String::from_utf8_lossy(&taken[0]);

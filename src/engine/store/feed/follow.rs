@@ -10,7 +10,7 @@ use crate::engine::protocol::slots::slot_of_tag;
 use crate::engine::protocol::wire::{self, Corrupt};
 use crate::engine::redis::subscriber::CONFIRM_TIMEOUT;
 use crate::engine::store::Store;
-use crate::engine::{Head, StoreError, StoreResult, Subscription};
+use crate::engine::{FeedHead, StoreError, StoreResult, Subscription};
 use crate::metrics::labels::Operation;
 
 /// Feeds asked for in one trip when they are compared.
@@ -20,7 +20,7 @@ impl Store {
     /// Reads the positions of feeds, in the order asked. It is cheap, for comparing every second or two, and
     /// removes no rows whose time has passed. Each feed has an answer of its own, because shards fail one by
     /// one.
-    pub async fn read_heads(&self, feeds: &[FeedId]) -> StoreResult<Vec<Result<Head, StoreError>>> {
+    pub async fn read_heads(&self, feeds: &[FeedId]) -> StoreResult<Vec<Result<FeedHead, StoreError>>> {
         self.measured(Operation::Heads, None, async {
             let runner = &self.parts.runner;
             let mut heads = Vec::with_capacity(feeds.len());
@@ -59,13 +59,13 @@ impl Store {
     }
 }
 
-fn read_head(value: Value) -> Result<Head, Corrupt> {
+fn read_head(value: Value) -> Result<FeedHead, Corrupt> {
     let texts = redis::from_redis_value::<Vec<Option<String>>>(value).map_err(|_| Corrupt("a head"))?;
     match texts.first().and_then(Option::as_deref) {
-        None => Ok(Head { at: Position::start(), tag: 0 }),
+        None => Ok(FeedHead { at: Position::start(), tag: 0 }),
         Some(text) => {
             let mark = wire::read_meta(text)?;
-            Ok(Head { at: mark.at, tag: mark.tag })
+            Ok(FeedHead { at: mark.at, tag: mark.tag })
         }
     }
 }

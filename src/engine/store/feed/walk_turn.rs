@@ -13,7 +13,7 @@ use crate::engine::protocol::faults::{Fault, FaultKind};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
-use crate::engine::store::backend::Shards;
+use crate::engine::store::backend::BackendShards;
 use crate::engine::{StoreResult, Walk};
 use crate::metrics::labels::Operation;
 
@@ -131,7 +131,7 @@ impl Store {
     /// many feeds and rows there were.
     async fn step(
         &self,
-        shards: &Shards,
+        shards: &BackendShards,
         at: usize,
         place: &ShardProgress,
         user: &str,

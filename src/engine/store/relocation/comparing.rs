@@ -2,12 +2,12 @@
 
 use redis::{Cmd, FromRedisValue, Value};
 
-use super::{BATCH_TIMEOUT, MoveProgress, Moved, Target, about};
+use super::{BATCH_TIMEOUT, MoveProgress, MoveTarget, Moved, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::redis::form::{FENCE, FORM_KEY};
 use crate::engine::redis::scan::all_under;
 use crate::engine::store::relocation::copying::{BYTES_PER_BATCH, CALLS_PER_BATCH, ELEMENTS};
-use crate::engine::store::relocation::plan::{Content, Item, Plan};
+use crate::engine::store::relocation::plan::{Content, Plan, PlannedKey};
 
 /// By how many milliseconds an expiry may be another: clocks are read at both ends of a batch.
 const TOLERATED: i64 = 10_000;
@@ -23,7 +23,7 @@ const KEYS_PER_SCAN: u32 = 1_000;
 /// # Errors
 /// When the servers cannot be asked.
 pub(super) async fn compare(
-    target: &Target,
+    target: &MoveTarget,
     plan: &Plan<'_>,
     content: &FolderContent,
     progressed: &mut dyn FnMut(MoveProgress),
@@ -114,7 +114,7 @@ struct Check {
 }
 
 /// What is to be asked about an item, one after the other: a value may be larger than a batch.
-fn checks_of<'a>(item: &'a Item<'_>) -> Box<dyn Iterator<Item = Check> + 'a> {
+fn checks_of<'a>(item: &'a PlannedKey<'_>) -> Box<dyn Iterator<Item = Check> + 'a> {
     let check = |word: &str, more: &[&[u8]], wanted| {
         let mut call = redis::cmd(word);
         call.arg(&item.key);
@@ -164,8 +164,8 @@ impl Asking {
     /// Adds what is to be asked about an item, and sends what fills a batch.
     async fn add(
         &mut self,
-        target: &Target,
-        item: &Item<'_>,
+        target: &MoveTarget,
+        item: &PlannedKey<'_>,
         content: &FolderContent,
         differences: &mut Differences,
     ) -> Result<(), String> {
@@ -181,7 +181,7 @@ impl Asking {
 
     async fn send(
         &mut self,
-        target: &Target,
+        target: &MoveTarget,
         content: &FolderContent,
         differences: &mut Differences,
     ) -> Result<(), String> {
@@ -221,7 +221,7 @@ fn read<T: FromRedisValue>(said: Value) -> Option<T> {
 
 /// Looks for keys that were not moved.
 async fn look_for_others(
-    target: &Target,
+    target: &MoveTarget,
     plan: &Plan<'_>,
     content: &FolderContent,
     differences: &mut Differences,

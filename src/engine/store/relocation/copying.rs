@@ -2,10 +2,10 @@
 
 use redis::Cmd;
 
-use super::{MoveProgress, Target, about};
+use super::{MoveProgress, MoveTarget, about};
 use crate::engine::embedded::FolderContent;
 use crate::engine::embedded::numbers::write_float;
-use crate::engine::store::relocation::plan::{Content, Item, Plan};
+use crate::engine::store::relocation::plan::{Content, Plan, PlannedKey};
 
 /// Calls in a batch.
 pub(super) const CALLS_PER_BATCH: usize = 512;
@@ -18,13 +18,13 @@ pub(super) const ELEMENTS: usize = 128;
 
 /// Writes all of the plan that comes behind `place`. What it writes takes the place of what an interrupted run had begun.
 pub(super) async fn copy(
-    target: &Target,
+    target: &MoveTarget,
     plan: &Plan<'_>,
     content: &FolderContent,
     place: &[u8],
     progressed: &mut dyn FnMut(MoveProgress),
 ) -> Result<(), String> {
-    let (names, mut batch) = (plan.names(), Batch::default());
+    let (names, mut batch) = (plan.names(), CallBatch::default());
     let first = names.partition_point(|name| !place.is_empty() && *name <= place);
     let progress = |done| MoveProgress { compares: false, done, all: names.len() };
     for (at, name) in names.iter().enumerate().skip(first) {
@@ -50,12 +50,12 @@ pub(super) async fn copy(
 
 /// Calls that are sent together.
 #[derive(Default)]
-struct Batch {
+struct CallBatch {
     calls: Vec<(u16, Cmd)>,
     bytes: usize,
 }
 
-impl Batch {
+impl CallBatch {
     fn is_full(&self) -> bool {
         self.calls.len() >= CALLS_PER_BATCH || self.bytes >= BYTES_PER_BATCH
     }
@@ -65,20 +65,20 @@ impl Batch {
         self.bytes += key.len() + bytes;
     }
 
-    async fn send(&mut self, target: &Target) -> Result<(), String> {
-        let Batch { calls, .. } = std::mem::take(self);
+    async fn send(&mut self, target: &MoveTarget) -> Result<(), String> {
+        let CallBatch { calls, .. } = std::mem::take(self);
         target.ask_all(&calls).await.map(drop)
     }
 }
 
 /// Adds the calls that write an item, and sends those that fill a batch.
 async fn write(
-    target: &Target,
-    batch: &mut Batch,
-    item: &Item<'_>,
+    target: &MoveTarget,
+    batch: &mut CallBatch,
+    item: &PlannedKey<'_>,
     content: &FolderContent,
 ) -> Result<(), String> {
-    let Item { key, until, .. } = item;
+    let PlannedKey { key, until, .. } = item;
     let left = until.map(|until| until - content.now());
     if left.is_some_and(|left| left <= 0) {
         return Ok(());

@@ -19,7 +19,7 @@ use self::copying::copy;
 use self::plan::{Epochs, Plan};
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::FolderContent;
-use crate::engine::protocol::keys::{Keys, Part, Shared};
+use crate::engine::protocol::keys::{Keys, Part, SharedIndex};
 use crate::engine::protocol::options::StoreOptions;
 use crate::engine::protocol::slots::{slot_of_key, slot_of_tag};
 use crate::engine::protocol::tags::random;
@@ -52,7 +52,7 @@ pub struct Moved {
 }
 
 /// The servers that a folder is moved into.
-struct Target {
+struct MoveTarget {
     topology: Arc<Topology>,
     keys: Keys,
 }
@@ -70,11 +70,11 @@ pub async fn move_folder(
 ) -> Result<Moved, String> {
     let (begun, topology, _eviction) = connect(options, Purpose::MoveIn { resumed }).await?;
     let StoreBuilder { keys, .. } = begun;
-    let target = Target { topology, keys };
+    let target = MoveTarget { topology, keys };
     let go_on = "; the folder is as it was: once that is fixed, run the same command again, with --resume where copying had begun";
     let with_advice = |why: String| format!("{why}{go_on}");
     let begun = target.begin(&content.name, content.now()).await.map_err(with_advice)?;
-    let part_of = |what: Shared, feed: &FeedId| {
+    let part_of = |what: SharedIndex, feed: &FeedId| {
         let home = || Part::Slot(target.topology.home(slot_of_tag(feed.as_str())));
         target.keys.named_part(what, feed).unwrap_or_else(home)
     };
@@ -92,7 +92,7 @@ struct Beginning {
     place: Vec<u8>,
 }
 
-impl Target {
+impl MoveTarget {
     /// Where is noted how far a move is.
     fn state_key(&self) -> String {
         self.keys.moving()

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::domain::{FeedId, Millis};
 use crate::engine::embedded::stored::Collection;
 use crate::engine::embedded::{Keyspace, Owner};
-use crate::engine::protocol::keys::{Division, Keys, PARTS_MAX, Part, Shared, owner};
+use crate::engine::protocol::keys::{Division, Keys, PARTS_MAX, Part, SharedIndex, owner};
 use crate::engine::protocol::known::epoch_at;
 use crate::engine::store::due::index as due;
 use crate::engine::store::reports::index as jobs;
@@ -28,7 +28,7 @@ pub(super) enum Content<'a> {
 }
 
 /// A key of the servers.
-pub(super) struct Item<'a> {
+pub(super) struct PlannedKey<'a> {
     pub key: String,
     pub content: Content<'a>,
     /// When it expires, by the folder's time.
@@ -57,7 +57,7 @@ pub(super) struct Plan<'a> {
     /// Keys of the folder that are not fleeting, in order; those that are divided are left out.
     names: Vec<&'a [u8]>,
     /// What becomes of those.
-    divided: Vec<Item<'a>>,
+    divided: Vec<PlannedKey<'a>>,
 }
 
 impl<'a> Plan<'a> {
@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
     pub fn new(
         space: &'a Keyspace,
         keys: &'a Keys,
-        part_of: &dyn Fn(Shared, &FeedId) -> Part,
+        part_of: &dyn Fn(SharedIndex, &FeedId) -> Part,
         epochs: Epochs,
     ) -> Plan<'a> {
         let mut dividing = Dividing { space, part_of, names: HashSet::new(), found: BTreeMap::new() };
@@ -78,7 +78,7 @@ impl<'a> Plan<'a> {
         let stays = |name: &&[u8]| owner(name) != Owner::Fleeting && !dividing.names.contains(*name);
         let mut names: Vec<&[u8]> = all.filter(stays).collect();
         names.sort_unstable();
-        let item = |(key, content)| Item { key, content, until: None };
+        let item = |(key, content)| PlannedKey { key, content, until: None };
         let divided = dividing.found.into_iter().map(item).collect();
         Plan { space, keys, epochs, names, divided }
     }
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What was divided.
-    pub fn divided(&self) -> &[Item<'a>] {
+    pub fn divided(&self) -> &[PlannedKey<'a>] {
         &self.divided
     }
 
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What becomes of a key, of the form that it has at `now`; nothing where it has expired.
-    pub fn items(&self, name: Bytes<'a>, now: i64) -> Vec<Item<'a>> {
+    pub fn items(&self, name: Bytes<'a>, now: i64) -> Vec<PlannedKey<'a>> {
         let (content, until) = if let Some(held) = self.space.string(name, now) {
             (Content::Text(self.text(name, &held.value)), held.until)
         } else if let Some(held) = self.space.collection(name, now) {
@@ -116,9 +116,9 @@ impl<'a> Plan<'a> {
         match (request, content) {
             (Some(request), Content::Text(text)) => {
                 let keys = self.keys.request(request).into_iter();
-                keys.map(|key| Item { key, content: Content::Text(text.clone()), until }).collect()
+                keys.map(|key| PlannedKey { key, content: Content::Text(text.clone()), until }).collect()
             }
-            (_, content) => vec![Item { key: self.keys.moved(text), content, until }],
+            (_, content) => vec![PlannedKey { key: self.keys.moved(text), content, until }],
         }
     }
 
@@ -209,7 +209,7 @@ fn content_of(held: &Collection) -> Content<'_> {
 /// Divides indexes anew.
 struct Dividing<'a, 'b> {
     space: &'a Keyspace,
-    part_of: &'b dyn Fn(Shared, &FeedId) -> Part,
+    part_of: &'b dyn Fn(SharedIndex, &FeedId) -> Part,
     /// Keys of the folder that are divided.
     names: HashSet<Vec<u8>>,
     found: BTreeMap<String, Content<'a>>,
@@ -225,26 +225,26 @@ impl Dividing<'_, '_> {
         for from in (0..PARTS_MAX).map(Part::Named) {
             for at in 0..2 {
                 let index = |what| here.index(what, from)[at].clone();
-                self.divide(index(Shared::Due), Shared::Due, due::read_member, |part| {
-                    there.index(Shared::Due, part)[at].clone()
+                self.divide(index(SharedIndex::Due), SharedIndex::Due, due::read_member, |part| {
+                    there.index(SharedIndex::Due, part)[at].clone()
                 });
-                self.divide(index(Shared::Jobs), Shared::Jobs, job, |part| {
-                    there.index(Shared::Jobs, part)[at].clone()
+                self.divide(index(SharedIndex::Jobs), SharedIndex::Jobs, job, |part| {
+                    there.index(SharedIndex::Jobs, part)[at].clone()
                 });
             }
         }
         let first = Part::Named(0);
         let [first_word, last_word] = [false, true].map(|last| move |name: &[u8]| word(name, last));
-        self.divide(here.hook_feeds(first), Shared::Hooks, first_word, |part| there.hook_feeds(part));
-        self.divide(here.letter_feeds(first), Shared::Hooks, last_word, |part| there.letter_feeds(part));
-        self.divide(here.groups(first), Shared::Groups, first_word, |part| there.groups(part));
+        self.divide(here.hook_feeds(first), SharedIndex::Hooks, first_word, |part| there.hook_feeds(part));
+        self.divide(here.letter_feeds(first), SharedIndex::Hooks, last_word, |part| there.letter_feeds(part));
+        self.divide(here.groups(first), SharedIndex::Groups, first_word, |part| there.groups(part));
     }
 
     /// Puts what a key of the folder holds where the servers have it. What names no feed is of no use, and left out.
     fn divide(
         &mut self,
         name: String,
-        what: Shared,
+        what: SharedIndex,
         feed_of: impl Fn(&[u8]) -> Option<FeedId>,
         key_of: impl Fn(Part) -> String,
     ) {

@@ -15,7 +15,7 @@ use redis::FromRedisValue;
 
 use crate::domain::{FeedId, Hook, HookId, Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::keys::{Part, SharedIndex};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
@@ -169,7 +169,7 @@ impl Attaching {
 
     /// The shards that keep a copy: none but in a cluster.
     pub fn copies(&self) -> Vec<Part> {
-        let parts = self.runner.parts(Shared::Hooks).into_iter();
+        let parts = self.runner.parts(SharedIndex::Hooks).into_iter();
         parts.filter(|part| matches!(part, Part::Slot(_))).collect()
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::domain::{Cursor, FeedId, GroupId, Millis, Reader};
 use crate::engine::MAX_LISTED;
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::keys::SharedIndex;
 use crate::engine::protocol::scripts::{self, Call, Script};
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::reports::index::JobIndex;
@@ -83,7 +83,7 @@ impl Groups {
 
     /// The list that has the feed's groups.
     pub(super) fn list_of(&self, feed: &FeedId) -> String {
-        self.runner.keys.groups(self.runner.part_of(Shared::Groups, feed))
+        self.runner.keys.groups(self.runner.part_of(SharedIndex::Groups, feed))
     }
 
     /// A group that could not be made, or that somebody else may have made meanwhile.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::keys::{Part, SharedIndex};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
@@ -40,7 +40,7 @@ impl Webhooks {
 
     /// The list that has the feed, if it has webhooks of its own.
     fn list_of(&self, feed: &FeedId) -> String {
-        self.runner.keys.hook_feeds(self.runner.part_of(Shared::Hooks, feed))
+        self.runner.keys.hook_feeds(self.runner.part_of(SharedIndex::Hooks, feed))
     }
 
     pub async fn hook(&self, key: &HookKey) -> Result<Option<Hook>, Fault> {
@@ -63,7 +63,7 @@ impl Webhooks {
 
     /// Names in lists that are in parts. A part whose server is away is left out.
     pub(super) async fn feeds_with_hooks(&self) -> Result<Vec<FeedId>, Fault> {
-        let parts = self.runner.parts(Shared::Hooks).into_iter();
+        let parts = self.runner.parts(SharedIndex::Hooks).into_iter();
         let lists = parts.map(|part| noted(self.runner.keys.hook_feeds(part)));
         let names = noted_everywhere(&self.runner, lists).await?;
         let read =
@@ -74,7 +74,7 @@ impl Webhooks {
     /// Feeds in which a webhook of all feeds has dead letters.
     pub async fn letter_feeds(&self, hook: &HookId) -> Result<Vec<FeedId>, Fault> {
         let (first, behind) = letters_of(hook);
-        let lists = self.runner.parts(Shared::Hooks).into_iter().map(|part| {
+        let lists = self.runner.parts(SharedIndex::Hooks).into_iter().map(|part| {
             let (list, mut range) = (self.runner.keys.letter_feeds(part), redis::cmd("ZRANGE"));
             range.arg(&list).arg(&first).arg(&behind).arg("BYLEX").arg("LIMIT").arg(0).arg(MAX_LISTED);
             (list, range)
@@ -188,7 +188,7 @@ impl Webhooks {
             for feed in self.letter_feeds(&key.name).await? {
                 tidied(self.groups.forget(&feed, &key.reader(), now).await);
             }
-            for part in self.runner.parts(Shared::Hooks) {
+            for part in self.runner.parts(SharedIndex::Hooks) {
                 tidied(self.forget_letters(part, &key.name).await);
                 tidied(self.attaching.jobs.remove_all_of(&key.reader(), part).await);
             }

@@ -7,9 +7,9 @@ use tokio::sync::broadcast;
 
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::{Part, Shared};
+use crate::engine::protocol::keys::{Part, SharedIndex};
 use crate::engine::protocol::topics::Topics;
-use crate::engine::store::due::turns::{Claim, Member, Over, PagePlace, Taken, TurnIndex};
+use crate::engine::store::due::turns::{Claim, ClaimedTurn, Over, PagePlace, TurnIndex, TurnMember};
 use crate::engine::store::runner::Runner;
 use crate::engine::{JobDone, JobLease, JobTurn};
 
@@ -30,12 +30,12 @@ pub fn read_member(text: &[u8]) -> Option<Job> {
 
 impl JobIndex {
     pub fn new(runner: Arc<Runner>, topics: Arc<Topics>, wakes: broadcast::Sender<u64>) -> JobIndex {
-        JobIndex { turns: TurnIndex::new(runner, Shared::Jobs, topics, wakes) }
+        JobIndex { turns: TurnIndex::new(runner, SharedIndex::Jobs, topics, wakes) }
     }
 
     /// Makes it a job, to be looked at in `in_ms` milliseconds.
     pub async fn register(&self, job: &Job, in_ms: u64, now: Option<Millis>) -> Result<(), Fault> {
-        let member = Member { feed: &job.feed, name: &member(job) };
+        let member = TurnMember { feed: &job.feed, name: &member(job) };
         self.turns.register(member, None, Some(in_ms), now).await.map(drop)
     }
 
@@ -54,7 +54,7 @@ impl JobIndex {
 
     /// Takes a webhook that is no more out of the index.
     pub async fn remove(&self, job: &Job) -> Result<(), Fault> {
-        let part = self.turns.runner.part_of(Shared::Jobs, &job.feed);
+        let part = self.turns.runner.part_of(SharedIndex::Jobs, &job.feed);
         self.remove_members(part, &[member(job)]).await
     }
 
@@ -103,7 +103,7 @@ impl JobIndex {
         let over: Vec<_> = over.collect();
         let how = Claim { max, turn_ms: lease_ms, read: read_member, now };
         let turns = self.turns.claim(&over, how).await?;
-        let job = |Taken { member, token, .. }| JobLease { job: member, token };
+        let job = |ClaimedTurn { member, token, .. }| JobLease { job: member, token };
         Ok(JobTurn {
             jobs: turns.taken.into_iter().map(job).collect(),
             next_in_ms: turns.next_in_ms,

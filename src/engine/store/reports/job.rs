@@ -6,7 +6,7 @@
 
 use crate::domain::{Job, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::keys::SharedIndex;
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
 use crate::engine::protocol::wire::Corrupt;
@@ -73,7 +73,7 @@ impl Store {
             None => ("open", Save::default()),
         };
         if let (Reader::HookOfAll(name), false) = (&job.reader, save.dead.is_empty()) {
-            let part = self.parts.runner.part_of(Shared::Hooks, &job.feed);
+            let part = self.parts.runner.part_of(SharedIndex::Hooks, &job.feed);
             note(
                 &self.parts.runner,
                 &self.parts.runner.keys.letter_feeds(part),

@@ -2,7 +2,7 @@
 
 use crate::domain::{FeedId, GroupId, Millis, Reader};
 use crate::engine::protocol::faults::Fault;
-use crate::engine::protocol::keys::Shared;
+use crate::engine::protocol::keys::SharedIndex;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
 use crate::engine::store::reports::groups::{noted, noted_everywhere};
@@ -29,7 +29,7 @@ impl Store {
                     let lists = self
                         .parts
                         .runner
-                        .parts(Shared::Groups)
+                        .parts(SharedIndex::Groups)
                         .into_iter()
                         .map(|part| noted(keys.groups(part)));
                     let read = |text: &String| {

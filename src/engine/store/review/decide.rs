@@ -5,7 +5,7 @@ use crate::domain::{Decision, FeedId, GiftId, InReview, Millis, Reviewing};
 use crate::engine::protocol::wire::{self, Corrupt};
 use crate::engine::store::Store;
 use crate::engine::store::review::reviews;
-use crate::engine::store::review::reviews::{Verdict, read};
+use crate::engine::store::review::reviews::{ReviewOutcome, read};
 use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
 
@@ -55,8 +55,11 @@ impl Store {
                     Some(held) => {
                         let record = held.split_once('\n').and_then(|(_, text)| read(text));
                         let (_, gift) = record.ok_or(Corrupt("a gift in review"))?;
-                        let done =
-                            self.parts.reviews.decide(feed, &gift, Verdict::Host(decision), now).await?;
+                        let done = self
+                            .parts
+                            .reviews
+                            .decide(feed, &gift, ReviewOutcome::Host(decision), now)
+                            .await?;
                         (done.known, done.now)
                     }
                     None => {

@@ -42,7 +42,7 @@ pub(crate) fn read(text: &str) -> Option<(ReviewNote, Gift)> {
 
 /// What becomes of a gift in review.
 #[derive(Clone, Copy)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum ReviewOutcome<'a> {
     /// What the policy says, if its time has come.
     Time,
     Host(Decision),
@@ -72,7 +72,7 @@ impl Reviews {
         let Some(held) = held else { return Ok(false) };
         let record = held.split_once('\n').and_then(|(_, text)| read(text));
         let (_, gift) = record.ok_or(Corrupt("a gift in review"))?;
-        Ok(self.decide(feed, &gift, Verdict::TakeBack(reason), now).await?.now)
+        Ok(self.decide(feed, &gift, ReviewOutcome::TakeBack(reason), now).await?.now)
     }
 
     /// Decides about a gift in review.
@@ -80,7 +80,7 @@ impl Reviews {
         &self,
         feed: &FeedId,
         gift: &Gift,
-        wish: Verdict<'_>,
+        wish: ReviewOutcome<'_>,
         now: Millis,
     ) -> Result<Done, Fault> {
         let everywhere = self.blocks.everywhere(std::iter::once(gift), now).await;
@@ -98,7 +98,7 @@ impl Reviews {
         &self,
         feed: &FeedId,
         gift: &Gift,
-        wish: Verdict<'_>,
+        wish: ReviewOutcome<'_>,
         everywhere: &str,
         prepared: &Preconditions,
     ) -> Call {
@@ -110,11 +110,11 @@ impl Reviews {
         call.arg("looked_at", prepared.due_since.map(|since| since.0.to_string()).unwrap_or_default());
         call.arg("blocked_everywhere", everywhere).arg("gift", &gift.id);
         let (decision, reason) = match wish {
-            Verdict::Time => ("", None),
-            Verdict::Host(decision) => (decision.as_str(), None),
-            Verdict::TakeBack(reason) => ("retract", reason),
+            ReviewOutcome::Time => ("", None),
+            ReviewOutcome::Host(decision) => (decision.as_str(), None),
+            ReviewOutcome::TakeBack(reason) => ("retract", reason),
         };
-        if let Verdict::Host(Decision::Approve | Decision::Mask) = wish {
+        if let ReviewOutcome::Host(Decision::Approve | Decision::Mask) = wish {
             call.bounded();
         }
         let mut text = String::new();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Inbound, Open, Peer, Phase};
+use super::{Inbound, Open, Peer, PeerPhase};
 use crate::http::tls::Secured;
 use crate::metrics::labels::{Cut, Handshake};
 
@@ -39,7 +39,7 @@ impl Peer {
         }
         open.handshakes += 1;
         open.handshakes_of.enter(self.address);
-        self.enter(Phase::Opening);
+        self.enter(PeerPhase::Opening);
         Some(UnderWay { inbound: inbound.clone(), address: self.address, outcome: Handshake::Failed })
     }
 }
@@ -48,7 +48,7 @@ impl Inbound {
     /// Cuts some of those that have stalled, who have for longest first. False when there is none.
     fn cut_stalled(&self, open: &mut Open, now: u64) -> bool {
         let mut opening: Vec<_> = open.all.iter().map(|(_, state)| state).collect();
-        opening.retain(|state| state.phase() == Phase::Opening);
+        opening.retain(|state| state.phase() == PeerPhase::Opening);
         // Those that were cut are as good as gone.
         let leaving = opening.iter().filter(|state| state.is_cut()).count();
         if open.handshakes.saturating_sub(leaving) < open.bounds.handshakes {

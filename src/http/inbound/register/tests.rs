@@ -15,7 +15,7 @@ pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
         handshakes,
         handshakes_per_address,
     };
-    Inbound::new(Settings { times, hsts: None, send_buffer: 0 }, bounds, Arc::default())
+    Inbound::new(InboundSettings { times, hsts: None, send_buffer: 0 }, bounds, Arc::default())
 }
 
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
@@ -42,16 +42,16 @@ fn an_address_has_its_connections_and_no_more_unless_it_is_a_proxy_or_this_machi
 fn who_only_waits_makes_room_and_who_is_served_does_not() {
     let inbound = inbound(4, 0);
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
-    open[0].enter(Phase::Busy);
-    open[1].enter(Phase::Idle);
+    open[0].enter(PeerPhase::Busy);
+    open[1].enter(PeerPhase::Idle);
     let _seat = open[3].into_watcher_seat(None);
     let fifth = inbound.accept(None, false).unwrap();
     let cut = |peer: &Arc<Peer>| peer.state().is_cut();
     assert_eq!(open.iter().map(cut).collect::<Vec<_>>(), [false, false, true, false], "it never asked");
-    fifth.enter(Phase::Busy);
+    fifth.enter(PeerPhase::Busy);
     // One more fits beside the one that is about to leave; the next takes the idle one's place.
     let sixth = inbound.accept(None, false).unwrap();
-    sixth.enter(Phase::Busy);
+    sixth.enter(PeerPhase::Busy);
     assert!(cut(&open[1]));
     assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full);
     assert_eq!(inbound.metrics.connections_cut[Cut::Room].get(), 2);
@@ -79,10 +79,10 @@ fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_non
     assert!(!inbound.may_accept(), "the one that was cut has not ended");
     open.retain(|peer| !peer.is_cut());
     assert!(inbound.may_accept());
-    open.iter().for_each(|peer| peer.enter(Phase::Busy));
+    open.iter().for_each(|peer| peer.enter(PeerPhase::Busy));
     open.push(inbound.accept(None, false).unwrap_or_else(|why| panic!("{why:?}")));
     open.retain(|peer| !peer.is_cut());
-    open.iter().for_each(|peer| peer.enter(Phase::Busy));
+    open.iter().for_each(|peer| peer.enter(PeerPhase::Busy));
     assert!(inbound.may_accept(), "nobody can be cut, so the next one is told why it is refused");
     let told: Vec<_> = (0..2).map(|_| inbound.may_tell().unwrap()).collect();
     assert!(inbound.may_tell().is_none());
@@ -97,22 +97,22 @@ fn who_waits_only_for_the_rest_of_a_refused_body_makes_room_however_it_dribbles(
     refused.enter_busy();
     refused.enter_draining();
     refused.continue_request();
-    assert_eq!(refused.state().phase(), Phase::Rest);
+    assert_eq!(refused.state().phase(), PeerPhase::Rest);
     let served = inbound.accept(None, false).unwrap();
     served.enter_busy();
     assert!(inbound.accept(None, false).is_ok() && refused.state().is_cut() && !served.state().is_cut());
-    refused.set_next(Phase::Idle);
+    refused.set_next(PeerPhase::Idle);
     refused.finish_answer();
-    assert_eq!(refused.state().phase(), Phase::Idle);
+    assert_eq!(refused.state().phase(), PeerPhase::Idle);
     refused.continue_request();
-    assert_eq!(refused.state().phase(), Phase::Busy, "of the next request");
+    assert_eq!(refused.state().phase(), PeerPhase::Busy, "of the next request");
 }
 
 #[test]
 fn an_answer_has_time_to_go_out_where_no_connection_is_kept() {
     let times = Times { keep_alive: Duration::ZERO, ..inbound(1, 0).settings.times };
-    assert_eq!(overdue(Phase::Idle, Duration::from_secs(9), &times), None);
-    assert_eq!(overdue(Phase::Idle, Duration::from_secs(11), &times), Some(Cut::Idle));
+    assert_eq!(overdue(PeerPhase::Idle, Duration::from_secs(9), &times), None);
+    assert_eq!(overdue(PeerPhase::Idle, Duration::from_secs(11), &times), Some(Cut::Idle));
 }
 
 #[test]
@@ -120,13 +120,13 @@ fn every_phase_that_waits_for_the_client_has_its_time() {
     let times = inbound(1, 0).settings.times;
     let s = Duration::from_secs;
     for (phase, most) in [
-        (Phase::New, Some(11)),
-        (Phase::Head, Some(11)),
-        (Phase::Opening, Some(11)),
-        (Phase::Rest, Some(10)),
-        (Phase::Idle, Some(75)),
-        (Phase::Sending, Some(75)),
-        (Phase::Busy, None),
+        (PeerPhase::New, Some(11)),
+        (PeerPhase::Head, Some(11)),
+        (PeerPhase::Opening, Some(11)),
+        (PeerPhase::Rest, Some(10)),
+        (PeerPhase::Idle, Some(75)),
+        (PeerPhase::Sending, Some(75)),
+        (PeerPhase::Busy, None),
     ] {
         assert_eq!(overdue(phase, s(9), &times), None, "{phase:?}");
         match most {
@@ -160,7 +160,7 @@ fn a_watcher_keeps_nothing_of_what_read_its_head() {
     drop(peer);
     assert_eq!(Arc::strong_count(&task), 1);
     let other = inbound.accept(None, false).unwrap();
-    other.enter(Phase::Busy);
+    other.enter(PeerPhase::Busy);
     assert_eq!(inbound.accept(None, false).unwrap_err(), Turned::Full, "it counts for as long as it watches");
     seat.inbound.watcher_left(None);
     assert!(inbound.accept(None, false).is_ok());

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::{Inbound, Open, Peer, State};
+use super::{Inbound, Open, Peer, PeerState};
 use crate::metrics::labels::Cut;
 
 /// The kernel takes twice what a send buffer is set to, for what it needs itself.
@@ -29,7 +29,7 @@ struct OfAddress {
 #[derive(Debug)]
 struct Blocked {
     bytes: usize,
-    state: Arc<State>,
+    state: Arc<PeerState>,
     /// It is in the register, so that it counts as leaving once it is cut.
     registered: bool,
 }
@@ -40,7 +40,7 @@ pub struct UnsentPermit {
     inbound: Arc<Inbound>,
     address: IpAddr,
     number: u64,
-    state: Arc<State>,
+    state: Arc<PeerState>,
 }
 
 impl UnsentPermit {
@@ -67,7 +67,7 @@ impl Inbound {
     /// A watcher from `address` takes nothing now, and `bytes` wait for it beside what the kernel holds. `task` is woken
     /// when it is cut.
     pub fn unsent_to_watcher(self: &Arc<Self>, address: IpAddr, bytes: usize, task: &Waker) -> UnsentPermit {
-        let state = Arc::new(State::new(0));
+        let state = Arc::new(PeerState::new(0));
         state.watch(task);
         self.unsent(address, bytes, state, false)
     }
@@ -76,7 +76,7 @@ impl Inbound {
         self: &Arc<Self>,
         address: IpAddr,
         bytes: usize,
-        state: Arc<State>,
+        state: Arc<PeerState>,
         registered: bool,
     ) -> UnsentPermit {
         let bytes = bytes + KERNEL_TAKES * self.settings.send_buffer;

@@ -14,8 +14,8 @@ use utoipa::{Modify, OpenApi};
 use self::refusals::refusal;
 use crate::auth::Right;
 use crate::domain::Policy;
-use crate::http::access::{self, Access, Entry, MethodRow};
-use crate::http::problem::{KINDS, Kind};
+use crate::http::access::{self, Access, MethodRow, RouteEntry};
+use crate::http::problem::{KINDS, ProblemKind};
 
 mod drops;
 mod events;
@@ -173,7 +173,7 @@ fn secure(api: &mut Value) {
             if matches!(access, Access::Feed | Access::List | Access::Watch) {
                 refusals.push((429, "Too many wrong keys came from this address", true));
             }
-            if entry.is_some_and(Entry::takes_signed) {
+            if entry.is_some_and(RouteEntry::takes_signed) {
                 refusals.push((409, "A signed request came before, for another path", false));
             }
             for (status, answer) in refusals.into_iter().map(refusal) {
@@ -190,7 +190,7 @@ fn secure(api: &mut Value) {
                 Access::Claim => json!([{"key": ["reports"]}, {"key": ["claims"]}]),
                 Access::AnyKey => json!([{"key": []}]),
                 Access::Hold => json!([{"key": ["claims"]}, {"token": ["hold"]}]),
-                Access::Key(Right::Gifts) if entry.is_some_and(Entry::takes_signed) => {
+                Access::Key(Right::Gifts) if entry.is_some_and(RouteEntry::takes_signed) => {
                     json!([{"key": ["gifts"]}, {"signed": ["gifts"]}])
                 }
                 Access::Key(right) => json!([{"key": [right.as_str()]}]),
@@ -251,7 +251,7 @@ fn document() -> Value {
     name_by_query(&mut api);
     secure(&mut api);
     // For the page; generators of clients pass over it.
-    let problem = |kind: &Kind| json!({ "name": kind.name, "status": kind.status.as_u16(), "title": kind.title, "about": kind.about });
+    let problem = |kind: &ProblemKind| json!({ "name": kind.name, "status": kind.status.as_u16(), "title": kind.title, "about": kind.about });
     api["x-problems"] = KINDS.iter().map(problem).collect();
     api["webhooks"] = json!({ "gifts": { "post": delivery() } });
     events::add_samples(&mut api);

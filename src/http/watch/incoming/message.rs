@@ -35,7 +35,7 @@ pub(super) const fn broken(reason: &'static str) -> Violation {
 
 /// A message that comes, or has come.
 #[derive(Debug, Default)]
-pub(super) struct Message {
+pub(super) struct IncomingMessage {
     pub(super) bytes: Vec<u8>,
     pub(super) binary: bool,
     pub(super) deflated: bool,
@@ -48,7 +48,7 @@ pub(super) const TOO_LONG: Violation = Violation { code: CloseCode::Size, reason
 pub(super) const NOT_UTF8: Violation =
     Violation { code: CloseCode::Invalid, reason: "a text message is not UTF-8" };
 
-impl Message {
+impl IncomingMessage {
     /// What is in it.
     pub(super) fn open(mut self, most: usize) -> Result<Incoming, Violation> {
         if self.deflated {

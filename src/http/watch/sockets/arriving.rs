@@ -13,7 +13,7 @@ use mio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::handler::{Entrance, Visitor};
-use super::line::{Line, Plain, ReadResult, tell_when_writable};
+use super::line::{Plain, ReadResult, TransportIo, tell_when_writable};
 use crate::http::tls::Tls;
 
 /// What is kept of a head that has not come whole, and of what follows one that waits. Longer heads are the HTTP
@@ -84,7 +84,7 @@ impl<H> Arriving<H> {
 
 /// Reads until nothing is left or enough is kept: then something may be `unread`. False when the client is gone.
 fn keep(
-    line: &mut impl Line,
+    line: &mut impl TransportIo,
     stream: &mut TcpStream,
     received: &mut Vec<u8>,
     unread: &mut bool,
@@ -104,7 +104,7 @@ fn keep(
     true
 }
 
-fn bid_farewell(line: &mut impl Line, stream: &mut TcpStream) {
+fn bid_farewell(line: &mut impl TransportIo, stream: &mut TcpStream) {
     // A client whose socket does not take the refusal at once is closed without it.
     let _ = line.write(stream, TOO_LATE);
     line.close(stream);

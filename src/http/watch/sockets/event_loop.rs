@@ -20,14 +20,14 @@ use tokio::time::Sleep;
 use super::arriving::Arriving;
 use super::handler::{SocketHandler, SocketWorker};
 use super::handover::Handover;
-use super::line::{Line, Plain, tell_when_writable};
+use super::line::{Plain, TransportIo, tell_when_writable};
 use super::listening::Listening;
-use super::pace::{Pace, Rest};
+use super::pace::{Pace, WriteDelay};
 use super::seat::Seat;
 use super::socket::{Input, Socket};
 
 use crate::http::tls::Tls;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::wake::{Wake, WakeQueue};
 use crate::supervise::{Beat, faults};
 
@@ -64,7 +64,7 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     /// Events of the kernel, of each socket.
     told: Vec<SocketEvent>,
     listening: Option<Listening>,
-    sockets: Slab<Entry<H, W::Handler>>,
+    sockets: Slab<SocketSlot<H, W::Handler>>,
     buffer: Box<[u8]>,
     /// Sockets that may hold more input, without another event of the kernel.
     unread: Vec<u32>,
@@ -78,11 +78,11 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     /// Deliveries that were owed when the round began.
     owed: u64,
     pace: Pace,
-    rest: Option<(Pin<Box<Sleep>>, Rest)>,
+    rest: Option<(Pin<Box<Sleep>>, WriteDelay)>,
 }
 
 /// What is open.
-enum Entry<H, C> {
+enum SocketSlot<H, C> {
     Arriving(Box<Arriving<H>>),
     Watching(Box<Socket<C, Plain>>),
     /// A watcher over TLS.
@@ -160,7 +160,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) -> Poll<io::Result<()>> {
         self.beat.works();
         faults::pass_blocking("sockets");
-        let now = Moment::now();
+        let now = MonoTime::now();
         self.handshakes = 0;
         let mut again = true;
         for _ in 0..HANDOVERS {
@@ -189,7 +189,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Reads events of the kernel. Returns true if it may have more.
-    fn listen(&mut self, now: Moment, cx: &mut Context<'_>) -> io::Result<bool> {
+    fn listen(&mut self, now: MonoTime, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             let Poll::Ready(guard) = self.poll.poll_read_ready_mut(cx) else { return Ok(false) };
             let mut guard = guard?;
@@ -213,7 +213,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Writes to the sockets that were woken, unless the thread rests. True when more are left.
-    fn attend_woken(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
+    fn attend_woken(&mut self, now: MonoTime, cx: &mut Context<'_>) -> bool {
         if self.rests(cx) {
             return false;
         }
@@ -231,7 +231,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             self.attend(SocketEvent::woken(self.round[n]), now);
         }
         self.attended = end;
-        let done = Moment::now();
+        let done = MonoTime::now();
         self.busy += done.since(now);
         if self.attended == self.round.len() {
             let (busy, owed) = (std::mem::take(&mut self.busy), std::mem::take(&mut self.owed));
@@ -261,19 +261,19 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Reads and writes one socket, as far as it can be.
-    fn attend(&mut self, told: SocketEvent, now: Moment) {
+    fn attend(&mut self, told: SocketEvent, now: MonoTime) {
         let key = told.key;
         let buffer = &mut self.buffer;
         let (input, next) = match self.sockets.get_mut(key as usize) {
-            Some(Entry::Watching(socket)) => told.heed(socket, buffer, now),
-            Some(Entry::Secured(socket)) => told.heed(socket, buffer, now),
-            Some(entry @ Entry::Arriving(_)) => {
-                if let Entry::Arriving(arriving) = std::mem::replace(entry, Entry::Taken) {
+            Some(SocketSlot::Watching(socket)) => told.heed(socket, buffer, now),
+            Some(SocketSlot::Secured(socket)) => told.heed(socket, buffer, now),
+            Some(entry @ SocketSlot::Arriving(_)) => {
+                if let SocketSlot::Arriving(arriving) = std::mem::replace(entry, SocketSlot::Taken) {
                     self.attend_arriving(told, arriving, now);
                 }
                 return;
             }
-            Some(Entry::Taken) | None => return,
+            Some(SocketSlot::Taken) | None => return,
         };
         if input == Input::More {
             self.unread.push(key);
@@ -285,8 +285,8 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     fn attended(&mut self, key: u32, next: ControlFlow<()>) {
         let registry = self.poll.get_ref().0.registry();
         let armed = match self.sockets.get_mut(key as usize) {
-            Some(Entry::Watching(socket)) => arm(socket, key, registry),
-            Some(Entry::Secured(socket)) => arm(socket, key, registry),
+            Some(SocketSlot::Watching(socket)) => arm(socket, key, registry),
+            Some(SocketSlot::Secured(socket)) => arm(socket, key, registry),
             _ => return,
         };
         if next.is_break() || armed.is_err() {
@@ -322,11 +322,11 @@ impl SocketEvent {
     }
 
     /// Reads and writes, as far as it can be.
-    fn heed<C: SocketHandler, L: Line>(
+    fn heed<C: SocketHandler, L: TransportIo>(
         &self,
         socket: &mut Socket<C, L>,
         buffer: &mut [u8],
-        now: Moment,
+        now: MonoTime,
     ) -> (Input, ControlFlow<()>) {
         if self.writable {
             socket.unblock();
@@ -342,7 +342,7 @@ impl SocketEvent {
 }
 
 /// Asks for an event when a socket that was never blocked before takes bytes again.
-fn arm<C: SocketHandler, L: Line>(
+fn arm<C: SocketHandler, L: TransportIo>(
     socket: &mut Socket<C, L>,
     key: u32,
     registry: &Registry,

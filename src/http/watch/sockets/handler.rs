@@ -16,7 +16,7 @@ use crate::http::inbound::{Peer, TellPermit, UnderWay, UnsentPermit};
 use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::wake::{Wake, WakeQueue};
 use crate::metrics::labels::Turned;
 
@@ -41,12 +41,12 @@ impl Output {
 /// One connection as its socket sees it.
 pub trait SocketHandler {
     /// Bytes came in.
-    fn receive(&mut self, bytes: &[u8], now: Moment);
+    fn receive(&mut self, bytes: &[u8], now: MonoTime);
     /// The other side is gone.
     fn peer_closed(&mut self);
     /// What is to be written next. `None`: close the socket. `Pending`: `wake` is woken when there may be
     /// something.
-    fn next_output(&mut self, now: Moment, wake: &Wake) -> Poll<Option<Output>>;
+    fn next_output(&mut self, now: MonoTime, wake: &Wake) -> Poll<Option<Output>>;
     /// The socket took only `sent` bytes of `output`: what must follow first. It is kept for as long as
     /// the socket takes nothing, so it should be short, or shared.
     fn unsent(&mut self, output: &Output, sent: usize) -> Bytes;

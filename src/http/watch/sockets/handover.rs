@@ -44,21 +44,21 @@ pub struct PassedOn {
     /// It has waited for its feed's list already, in vain.
     pub waited: bool,
     /// It waits for its thread.
-    pub waiting: Waiting,
+    pub waiting: HandoverCount,
 }
 
 /// Counts a connection on its way to the thread that serves it.
-pub struct Waiting(Arc<Metrics>);
+pub struct HandoverCount(Arc<Metrics>);
 
-impl Waiting {
+impl HandoverCount {
     /// It begins to wait.
-    pub fn new(metrics: &Arc<Metrics>) -> Waiting {
+    pub fn new(metrics: &Arc<Metrics>) -> HandoverCount {
         metrics.handovers_waiting.inc();
-        Waiting(metrics.clone())
+        HandoverCount(metrics.clone())
     }
 }
 
-impl Drop for Waiting {
+impl Drop for HandoverCount {
     fn drop(&mut self) {
         self.0.handovers_waiting.dec();
     }

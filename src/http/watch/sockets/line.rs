@@ -20,14 +20,14 @@ pub(super) enum ReadResult {
 }
 
 /// Reads and writes the bytes of a socket, with or without TLS.
-pub(super) trait Line {
+pub(super) trait TransportIo {
     /// Reads once, through the thread's `buffer`, and gives what was said, which may be nothing, to `take`.
     fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> ReadResult;
-    /// Writes as much as the kernel takes; less than all, or [`Line::is_flushed`] false: it takes no more now.
+    /// Writes as much as the kernel takes; less than all, or [`TransportIo::is_flushed`] false: it takes no more now.
     fn write(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize>;
     /// Writes both, as one packet if they are short. The kernel may take more when it has taken less than all.
     fn write_both(&mut self, stream: &mut TcpStream, first: &[u8], then: &[u8]) -> io::Result<usize>;
-    /// Whether the kernel has all that [`Line::write`] was done with.
+    /// Whether the kernel has all that [`TransportIo::write`] was done with.
     fn is_flushed(&self) -> bool;
     /// Gives the kernel what it did not take. True when it has all of it.
     fn flush(&mut self, stream: &mut TcpStream) -> io::Result<bool>;
@@ -39,7 +39,7 @@ pub(super) trait Line {
 #[derive(Debug)]
 pub(super) struct Plain;
 
-impl Line for Plain {
+impl TransportIo for Plain {
     fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> ReadResult {
         let came = read(stream, buffer);
         if let ReadResult::Bytes(n) = came {
@@ -82,7 +82,7 @@ impl Line for Plain {
     }
 }
 
-impl Line for Box<Tls> {
+impl TransportIo for Box<Tls> {
     fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8], take: impl FnMut(&[u8])) -> ReadResult {
         let came = read(stream, buffer);
         let ReadResult::Bytes(n) = came else { return came };

@@ -15,5 +15,5 @@ mod socket;
 mod threads;
 
 pub use handler::{Carried, Entrance, Judgement, Output, SocketHandler, SocketWorker, Visitor};
-pub use handover::{PassedOn, Queues, Waiting};
+pub use handover::{HandoverCount, PassedOn, Queues};
 pub use threads::SocketThreads;

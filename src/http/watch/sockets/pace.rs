@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::handler::Carried;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 
 /// Rounds shorter than this are not worth a rest.
 const MIN_ROUND: Duration = Duration::from_millis(2);
@@ -40,9 +40,9 @@ pub(super) struct Pace {
 /// How long a thread rests: until `least`, and on until `most` unless `enough` deliveries are owed before: then a burst that
 /// waits for what it sent has come whole, and nothing more would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rest {
-    pub least: Moment,
-    pub most: Moment,
+pub(super) struct WriteDelay {
+    pub least: MonoTime,
+    pub most: MonoTime,
     pub enough: u64,
     /// It is later than `least`.
     pub least_is_over: bool,
@@ -50,7 +50,13 @@ pub(super) struct Rest {
 
 impl Pace {
     /// A round ended that took `busy`, began when `owed` deliveries were, and wrote `carried`. None: the next may begin.
-    pub fn round(&mut self, busy: Duration, owed: u64, carried: Carried, now: Moment) -> Option<Rest> {
+    pub fn round(
+        &mut self,
+        busy: Duration,
+        owed: u64,
+        carried: Carried,
+        now: MonoTime,
+    ) -> Option<WriteDelay> {
         self.fullest = (self.fullest * PEAK_DECAY).max(carried.changes as f64);
         if busy < MIN_ROUND {
             self.stretch = Duration::ZERO;
@@ -64,7 +70,7 @@ impl Pace {
         // What came during the round and was written in it is announced, and counted, only now.
         let ahead = carried.changes.saturating_sub(owed);
         let enough = (self.fullest * AS_MUCH_SHARE) as u64 + ahead;
-        Some(Rest { least: now + least, most: now + most, enough, least_is_over: false })
+        Some(WriteDelay { least: now + least, most: now + most, enough, least_is_over: false })
     }
 
     /// How far apart rounds are now; zero while the thread keeps up.
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_long_round_is_followed_by_a_rest_and_a_short_one_ends_the_stretch() {
-        let (mut pace, now) = (Pace::default(), Moment::now());
+        let (mut pace, now) = (Pace::default(), MonoTime::now());
         assert_eq!((pace.round(MS(1), 1000, carried(1.0), now), pace.stretch()), (None, MS(0)));
         let rest = pace.round(MS(40), 1000, carried(1.0), now).unwrap();
         assert_eq!((rest.least, rest.most, pace.stretch()), (now + MS(10), now + MS(10), MS(50)));
@@ -96,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_brief_rest_is_half_of_its_round_and_all_of_it_in_a_burst() {
-        let (mut pace, now) = (Pace::default(), Moment::now());
+        let (mut pace, now) = (Pace::default(), MonoTime::now());
         let cases = [
             (6, 1.0, 3),
             (6, 2.0, 4),
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_rest_ends_when_as_much_has_come_as_the_fullest_of_the_last_rounds_carried() {
-        let (mut pace, now) = (Pace::default(), Moment::now());
+        let (mut pace, now) = (Pace::default(), MonoTime::now());
         let mut enough = |owed, each| pace.round(MS(6), owed, carried(each), now).unwrap().enough;
         assert_eq!(enough(16_000, 16.0), 15_200);
         assert_eq!(enough(8_000, 8.0), 14_896, "a round that was less full does not make it much less");

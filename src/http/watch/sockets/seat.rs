@@ -18,7 +18,7 @@ const MAX_IMBALANCE: usize = 32;
 const UNEVEN_TOGETHER: usize = 1024;
 
 /// What the threads have in common.
-pub(super) struct Shared<H> {
+pub(super) struct WorkerPool<H> {
     listener: Mutex<Option<TcpListener>>,
     queues: Queues<Handover<H>>,
     /// Sockets of each thread, as it reported last.
@@ -30,12 +30,12 @@ pub(super) struct Shared<H> {
 /// One thread's place among the others.
 pub(super) struct Seat<H> {
     number: usize,
-    shared: Arc<Shared<H>>,
+    shared: Arc<WorkerPool<H>>,
 }
 
 impl<H> Seat<H> {
     /// The place of thread `number`.
-    pub fn new(number: usize, shared: Arc<Shared<H>>) -> Seat<H> {
+    pub fn new(number: usize, shared: Arc<WorkerPool<H>>) -> Seat<H> {
         Seat { number, shared }
     }
 
@@ -87,13 +87,13 @@ impl<H> Seat<H> {
     }
 }
 
-impl<H> Shared<H> {
+impl<H> WorkerPool<H> {
     /// Of `threads` threads that accept from `listener`, and what each takes watchers from others with.
-    pub fn new(threads: usize, listener: TcpListener) -> (Shared<H>, Vec<Receiver<Handover<H>>>) {
+    pub fn new(threads: usize, listener: TcpListener) -> (WorkerPool<H>, Vec<Receiver<Handover<H>>>) {
         let (queues, ends) = Queues::new(threads);
         let open = ends.iter().map(|_| AtomicUsize::new(0)).collect();
         let (stop, end) = Default::default();
-        (Shared { listener: Mutex::new(Some(listener)), queues, open, stop, end }, ends)
+        (WorkerPool { listener: Mutex::new(Some(listener)), queues, open, stop, end }, ends)
     }
 
     /// From now on the address is not listened on.
@@ -122,7 +122,7 @@ mod tests {
         let (queues, _ends) = Queues::<Handover<()>>::new(3);
         let open = [900, 100, 300].map(AtomicUsize::new).into();
         let (stop, end) = Default::default();
-        let shared = Arc::new(Shared { listener: Mutex::new(None), queues, open, stop, end });
+        let shared = Arc::new(WorkerPool { listener: Mutex::new(None), queues, open, stop, end });
         let seat = |number| Seat::new(number, shared.clone());
         assert_eq!(seat(0).other(900, None), Some(1));
         assert_eq!(seat(2).other(300, None), Some(1));
@@ -143,7 +143,7 @@ mod tests {
         let (queues, _ends) = Queues::<Handover<()>>::new(2);
         let open = [0, 0].map(AtomicUsize::new).into();
         let (stop, end) = Default::default();
-        let shared = Arc::new(Shared { listener: Mutex::new(None), queues, open, stop, end });
+        let shared = Arc::new(WorkerPool { listener: Mutex::new(None), queues, open, stop, end });
         let seat = |number| Seat::new(number, shared.clone());
         assert_eq!((seat(0).other(0, Some(7)), seat(1).other(0, Some(7))), (Some(1), None));
         assert_eq!((seat(0).other(0, Some(8)), seat(1).other(0, Some(8))), (None, Some(0)));

@@ -7,11 +7,11 @@ use bytes::{Buf, Bytes};
 use mio::net::TcpStream;
 
 use super::handler::{Output, SocketHandler};
-use super::line::{Line, Plain, ReadResult};
+use super::line::{Plain, ReadResult, TransportIo};
 use crate::http::abort::Abort;
 use crate::http::inbound::UnsentPermit;
 use crate::http::tls::Tls;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::wake::Wake;
 
 /// Reads of one socket at once, so that a chatty client can't keep its thread busy.
@@ -23,7 +23,7 @@ pub(super) struct Socket<C, L> {
     line: L,
     handler: C,
     /// What the kernel did not take; none nearly always.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<UnsentBytes>>,
     /// The kernel takes nothing now; an event comes when it does.
     blocked: bool,
     /// The kernel was asked for an event when it takes bytes; from then on it always sends one.
@@ -31,7 +31,7 @@ pub(super) struct Socket<C, L> {
 }
 
 /// What the kernel did not take, of one frame, whose bytes others share.
-struct Rest {
+struct UnsentBytes {
     bytes: Bytes,
     /// Counts it for its address.
     permit: Option<UnsentPermit>,
@@ -53,14 +53,14 @@ pub(super) enum Input {
     End,
 }
 
-impl<C: SocketHandler, L: Line> Socket<C, L> {
+impl<C: SocketHandler, L: TransportIo> Socket<C, L> {
     /// To be greeted next.
     pub fn new(stream: TcpStream, line: L, handler: C) -> Self {
         Socket { stream, line, handler, rest: None, blocked: false, armed: false }
     }
 
     /// Hears what was read before, and answers the handshake.
-    pub fn begin(&mut self, answer: &[u8], received: &[u8], now: Moment, wake: &Wake) -> ControlFlow<()> {
+    pub fn begin(&mut self, answer: &[u8], received: &[u8], now: MonoTime, wake: &Wake) -> ControlFlow<()> {
         if !received.is_empty() {
             self.handler.receive(received, now);
         }
@@ -78,14 +78,14 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Nothing more will come: answers what came last, if the kernel takes it, and ends.
-    pub fn end(&mut self, now: Moment, wake: &Wake) -> ControlFlow<()> {
+    pub fn end(&mut self, now: MonoTime, wake: &Wake) -> ControlFlow<()> {
         let _ = self.write(now, wake);
         self.handler.peer_closed();
         ControlFlow::Break(())
     }
 
     /// Reads what came, through the thread's `buffer`; `ended`: the other side may have ended.
-    pub fn read(&mut self, buffer: &mut [u8], ended: bool, now: Moment) -> Input {
+    pub fn read(&mut self, buffer: &mut [u8], ended: bool, now: MonoTime) -> Input {
         let (line, handler) = (&mut self.line, &mut self.handler);
         for _ in 0..MAX_READS {
             match line.read(&mut self.stream, buffer, |bytes| handler.receive(bytes, now)) {
@@ -99,7 +99,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Writes until there is nothing to say or the kernel takes no more. `Break`: the socket is to be closed.
-    pub fn write(&mut self, now: Moment, wake: &Wake) -> ControlFlow<()> {
+    pub fn write(&mut self, now: MonoTime, wake: &Wake) -> ControlFlow<()> {
         if self.rest.as_ref().is_some_and(|rest| rest.permit.as_ref().is_some_and(UnsentPermit::is_cut)) {
             self.stream.abort();
             return ControlFlow::Break(());
@@ -140,7 +140,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
                         Ok(sent) if sent < bytes.len() => {
                             let bytes = self.handler.unsent(&output, sent);
                             let permit = self.handler.wait_to_send(bytes.len(), wake);
-                            self.rest = Some(Box::new(Rest { bytes, permit }));
+                            self.rest = Some(Box::new(UnsentBytes { bytes, permit }));
                         }
                         Ok(_) => {}
                     }
@@ -156,7 +156,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
     }
 
     /// Writes `head`, the answer to the handshake, together with what is output first: one write, one packet.
-    fn greet(&mut self, head: &[u8], now: Moment, wake: &Wake) -> ControlFlow<()> {
+    fn greet(&mut self, head: &[u8], now: MonoTime, wake: &Wake) -> ControlFlow<()> {
         let first = match self.handler.next_output(now, wake) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => Output::Bytes(Bytes::new()),
@@ -172,7 +172,7 @@ impl<C: SocketHandler, L: Line> Socket<C, L> {
                 [] => then,
                 left => [left, &then].concat().into(),
             };
-            self.rest = Some(Box::new(Rest { bytes, permit: None }));
+            self.rest = Some(Box::new(UnsentBytes { bytes, permit: None }));
         }
         self.write(now, wake)
     }

@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 use super::event_loop::EventLoop;
 use super::handler::SocketWorker;
 use super::handover::Handover;
-use super::seat::{Seat, Shared};
+use super::seat::{Seat, WorkerPool};
 use crate::supervise::{Beat, Part, Parts};
 
 /// The pause before a thread begins anew.
@@ -22,7 +22,7 @@ const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 /// The threads that serve sockets. When this is dropped they end, and cut what is still open.
 pub struct SocketThreads<H> {
-    shared: Arc<Shared<H>>,
+    shared: Arc<WorkerPool<H>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -38,7 +38,7 @@ impl<H: Send + 'static> SocketThreads<H> {
     where
         W: SocketWorker<H> + 'static,
     {
-        let (shared, ends) = Shared::new(threads, listener);
+        let (shared, ends) = WorkerPool::new(threads, listener);
         let shared = Arc::new(shared);
         let mut all = SocketThreads { shared: shared.clone(), threads: Vec::new() };
         for (number, mut handovers) in ends.into_iter().enumerate() {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
-use super::{Entry, EventLoop, HANDSHAKES, SocketEvent};
+use super::{EventLoop, HANDSHAKES, SocketEvent, SocketSlot};
 use crate::http::tls::Tls;
 use crate::http::watch::sockets::arriving::{Arriving, MAX_HEAD_BYTES, Waits};
 use crate::http::watch::sockets::handler::{Entrance, Judgement, SocketWorker, Visitor};
@@ -15,7 +15,7 @@ use crate::http::watch::sockets::handover::Handover;
 use crate::http::watch::sockets::line::{Plain, ReadResult, read};
 use crate::http::watch::sockets::listening::{AT_ONCE, turn_away};
 use crate::http::watch::sockets::socket::Socket;
-use crate::live::moment::Moment;
+use crate::live::moment::MonoTime;
 use crate::live::wake::Wake;
 
 /// A socket, and how it is encrypted, if it is.
@@ -23,7 +23,7 @@ type Ends = (TcpStream, Option<Box<Tls>>);
 
 impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// Takes in new connections. True when there may be more.
-    pub(super) fn accept(&mut self, now: Moment, cx: &mut Context<'_>) -> bool {
+    pub(super) fn accept(&mut self, now: MonoTime, cx: &mut Context<'_>) -> bool {
         for _ in 0..AT_ONCE {
             let Some(listening) = &mut self.listening else { return false };
             let may_accept = || self.worker.may_accept();
@@ -43,7 +43,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// A new connection: mostly its head is there already.
-    fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: Moment) {
+    fn welcome(&mut self, mut stream: TcpStream, visitor: Visitor, now: MonoTime) {
         if let Some(config) = self.worker.tls() {
             // Who finds no room is closed: before the handshake nothing can be said.
             let Some(handshake) = visitor.peer.shakes_hands() else { return };
@@ -67,7 +67,12 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// A connection that was kept can be read, or was woken: what it waited for is there, or it is cut.
-    pub(super) fn attend_arriving(&mut self, told: SocketEvent, mut arriving: Box<Arriving<H>>, now: Moment) {
+    pub(super) fn attend_arriving(
+        &mut self,
+        told: SocketEvent,
+        mut arriving: Box<Arriving<H>>,
+        now: MonoTime,
+    ) {
         let SocketEvent { key, readable, ended, .. } = told;
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
@@ -77,7 +82,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         if readable && arriving.is_opening() {
             if self.handshakes == HANDSHAKES {
                 self.unread.push(key);
-                self.sockets[key as usize] = Entry::Arriving(arriving);
+                self.sockets[key as usize] = SocketSlot::Arriving(arriving);
                 return;
             }
             self.handshakes += 1;
@@ -91,7 +96,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         let verdict = match arriving.waits.as_ref().map(Waits::result) {
             None => self.judge(&arriving.visitor, &arriving.received),
             Some(None) => {
-                self.sockets[key] = Entry::Arriving(arriving);
+                self.sockets[key] = SocketSlot::Arriving(arriving);
                 return;
             }
             Some(Some(Some(entrance))) => Judgement::Enter(entrance),
@@ -122,7 +127,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (mut stream, tls): Ends,
         visitor: Visitor,
         received: &[u8],
-        now: Moment,
+        now: MonoTime,
     ) {
         match verdict {
             Judgement::Enter(entrance) => self.enter(key, (stream, tls), entrance, received, now),
@@ -137,7 +142,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 let Some(key) = self.keep(key, (stream, tls), visitor, received) else { return };
                 let wakes = self.wakes.clone();
                 let waits = Waits::begin(until, move || wakes.push(key as u32));
-                if let Entry::Arriving(arriving) = &mut self.sockets[key] {
+                if let SocketSlot::Arriving(arriving) = &mut self.sockets[key] {
                     arriving.waits = Some(waits);
                 }
             }
@@ -158,7 +163,14 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     ) -> Option<usize> {
         let (peer, received) = (visitor.peer.clone(), received.to_vec());
         let kept = |stream| {
-            Entry::Arriving(Box::new(Arriving { stream, tls, visitor, received, unread: false, waits: None }))
+            SocketSlot::Arriving(Box::new(Arriving {
+                stream,
+                tls,
+                visitor,
+                received,
+                unread: false,
+                waits: None,
+            }))
         };
         let key = self.put(key, stream, kept)?;
         peer.watch(&self.wakes.waker(&Wake::Socket(key as u32)));
@@ -172,7 +184,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (mut stream, tls): Ends,
         Entrance { handshake, answer, read, group }: Entrance<H>,
         received: &[u8],
-        now: Moment,
+        now: MonoTime,
     ) {
         let rest = &received[read..];
         let Some(other) = self.seat.other(self.sockets.len(), group) else {
@@ -191,19 +203,19 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         (stream, tls): Ends,
         (handshake, answer): (H, Vec<u8>),
         received: &[u8],
-        now: Moment,
+        now: MonoTime,
     ) {
         let handler = self.worker.serve(handshake);
         let socket = |stream| match tls {
-            None => Entry::Watching(Box::new(Socket::new(stream, Plain, handler))),
-            Some(tls) => Entry::Secured(Box::new(Socket::new(stream, tls, handler))),
+            None => SocketSlot::Watching(Box::new(Socket::new(stream, Plain, handler))),
+            Some(tls) => SocketSlot::Secured(Box::new(Socket::new(stream, tls, handler))),
         };
         let Some(key) = self.put(key, stream, socket) else { return };
         let wake = Wake::Socket(key as u32);
         let next = match &mut self.sockets[key] {
-            Entry::Watching(socket) => socket.begin(&answer, received, now, &wake),
-            Entry::Secured(socket) => socket.begin(&answer, received, now, &wake),
-            Entry::Arriving(_) | Entry::Taken => return,
+            SocketSlot::Watching(socket) => socket.begin(&answer, received, now, &wake),
+            SocketSlot::Secured(socket) => socket.begin(&answer, received, now, &wake),
+            SocketSlot::Arriving(_) | SocketSlot::Taken => return,
         };
         self.attended(key as u32, next);
     }
@@ -213,7 +225,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
         &mut self,
         key: Option<usize>,
         mut stream: TcpStream,
-        entry: impl FnOnce(TcpStream) -> Entry<H, W::Handler>,
+        entry: impl FnOnce(TcpStream) -> SocketSlot<H, W::Handler>,
     ) -> Option<usize> {
         if let Some(key) = key {
             self.sockets[key] = entry(stream);
