@@ -16,7 +16,7 @@ use tipcast::domain::{
 };
 use tipcast::http::fuzzed;
 use tipcast::http::watch::command::{self, ClientCommand};
-use tipcast::http::watch::incoming::{FrameRules, Incoming, FrameReader};
+use tipcast::http::watch::incoming::{FrameReader, FrameRules, Incoming};
 use tipcast::sources::amount::Decimal;
 use tipcast::sources::body::Form;
 use tipcast::sources::verify::{Encoding, Scheme};

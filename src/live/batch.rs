@@ -16,7 +16,7 @@ pub struct FrameBatch {
     /// The frames are of the board's ring: a cursor may be put back between two of them.
     ring: bool,
     /// By [`Encoding`], when there are several frames.
-    joined: [OnceCell<Bytes>; Encoding::MOST],
+    joined: [OnceCell<Bytes>; Encoding::MAX_SLOTS],
 }
 
 impl FrameBatch {

@@ -21,11 +21,11 @@ pub struct Encoding {
 
 impl Encoding {
     /// How many there can be.
-    pub const MOST: usize = 3;
+    pub const MAX_SLOTS: usize = 3;
 
-    /// `slot`, below [`Encoding::MOST`], is its alone.
+    /// `slot`, below [`Encoding::MAX_SLOTS`], is its alone.
     pub const fn new(slot: usize, encode: fn(&Frame) -> Bytes) -> Encoding {
-        assert!(slot < Encoding::MOST);
+        assert!(slot < Encoding::MAX_SLOTS);
         Encoding { slot, encode }
     }
 
@@ -45,7 +45,7 @@ pub struct Frame {
     /// In a snapshot: where in `json` the list is, as [`list_json`] makes it.
     list: Range<usize>,
     /// By [`Encoding`], each made when it is first asked for.
-    encoded: [OnceLock<Bytes>; Encoding::MOST],
+    encoded: [OnceLock<Bytes>; Encoding::MAX_SLOTS],
     /// In a delta: where each op begins in `json`, from the first seq on.
     ops: Box<[u32]>,
     /// Which of `ops`, by index, are about totals and goals.

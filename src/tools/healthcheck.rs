@@ -12,7 +12,7 @@ use super::unreachable_gateway;
 use crate::outbound::root_cause;
 
 /// Longer than a busy gateway takes, shorter than a supervisor waits.
-const WITHIN: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Which gateway, and what to ask it.
 #[derive(Args, Debug)]
@@ -39,8 +39,9 @@ pub fn run(options: HealthcheckOptions, own: String) -> Pin<Box<dyn Future<Outpu
 async fn ask(options: HealthcheckOptions, own: String) -> Result<(), String> {
     let is_own = options.url.is_none();
     let url = options.url.unwrap_or(own);
-    let client =
-        crate::outbound::client(|builder| builder.timeout(WITHIN).tls_danger_accept_invalid_certs(is_own));
+    let client = crate::outbound::client(|builder| {
+        builder.timeout(ANSWER_TIMEOUT).tls_danger_accept_invalid_certs(is_own)
+    });
     let asked = client.map_err(|e| e.to_string())?.get(&url).send().await;
     let answer = asked
         .map_err(|e| format!("{url} does not answer. {}", unreachable_gateway(&url, &root_cause(&e))))?;

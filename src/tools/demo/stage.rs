@@ -21,7 +21,7 @@ const CELEBRATED: Duration = Duration::from_secs(20);
 /// Gifts a second, above which nobody could look at them.
 const REVIEWED_MOST: f64 = 20.0;
 /// How often the host looks.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a message waits: somebody at the desk may decide before. By gift, from the first to the sum of both.
 const LOOKED_AT: Duration = Duration::from_secs(6);
 const LOOKED_AT_MORE: u64 = 6_000;
@@ -106,7 +106,7 @@ impl Stage {
         let mut waiting: HashMap<String, Instant> = HashMap::new();
         let mut reached: Option<Instant> = None;
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             if let Ok(goal) = self.gateway.call(Method::GET, &format!("goals/{GOAL}"), None).await {
                 let since = goal["reached_at"].is_string().then(|| *reached.get_or_insert_with(Instant::now));
                 if since.is_some_and(|since| since.elapsed() >= CELEBRATED) {

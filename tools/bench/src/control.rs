@@ -10,7 +10,7 @@ use crate::options::Target;
 use crate::wire::Wire;
 
 /// Above the 5 s after which a gateway that lost its store says so.
-const WITHIN: Duration = Duration::from_secs(8);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Answers are lists of at most 100 rows and problems.
 const ANSWER_MOST: usize = 4 << 20;
@@ -40,10 +40,10 @@ impl Control {
     }
 
     fn fresh(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
-        let socket = TcpStream::connect_timeout(&self.target.address, WITHIN)?;
+        let socket = TcpStream::connect_timeout(&self.target.address, ANSWER_TIMEOUT)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(WITHIN))?;
-        socket.set_write_timeout(Some(WITHIN))?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
         self.on(Wire::new(socket, self.target.encryption.as_ref())?, method, path, body)
     }
 

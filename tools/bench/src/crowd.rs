@@ -184,7 +184,7 @@ impl Crowd {
 }
 
 /// For how long nothing may happen before a phase is given up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn no_watcher(n: usize, why: &str) -> BenchError {
     BenchError::Server(format!("watcher {} of the run cannot watch: {why}", n + 1))

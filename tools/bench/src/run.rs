@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 
 use crate::BenchError;
-use crate::crowd::{Crowd, PATIENCE};
+use crate::crowd::{Crowd, STALL_TIMEOUT};
 use crate::dialect::Dialect;
 use crate::ledger::{FeedLog, Ledger, Times};
 use crate::options::{LoadOptions, Shape, Target, Until};
@@ -23,7 +23,7 @@ const BUFFER: usize = 256 * 1024;
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// How long watchers rest before the server's memory is looked at.
-const REST: Duration = Duration::from_millis(500);
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// At most this much of a rate is made up for after a pause of the load.
 const CATCH_UP: Duration = Duration::from_millis(100);
@@ -126,7 +126,7 @@ impl<'a> Load<'a> {
             self.turn(Duration::from_millis(50))?;
             if self.crowd.live != last {
                 (moved, last) = (Instant::now(), self.crowd.live);
-            } else if moved.elapsed() > PATIENCE {
+            } else if moved.elapsed() > STALL_TIMEOUT {
                 let (live, all) = (last, self.crowd.all.len());
                 return Err(BenchError::Server(format!("only {live} of {all} watchers could be opened")));
             }
@@ -138,7 +138,7 @@ impl<'a> Load<'a> {
         }
         let took = began.elapsed();
         let own = own_cpu() - own;
-        self.hear_for(REST)?;
+        self.hear_for(SETTLE_TIME)?;
         let after = self.look()?;
         Ok(Connected {
             known: self.server.known(),
@@ -160,7 +160,7 @@ impl<'a> Load<'a> {
         let waiting = Instant::now();
         while self.producers.as_ref().is_some_and(|producers| !producers.ready()) {
             self.turn(Duration::from_millis(50))?;
-            if waiting.elapsed() > PATIENCE {
+            if waiting.elapsed() > STALL_TIMEOUT {
                 return Err(BenchError::Server("it does not let producers in".into()));
             }
         }
@@ -296,7 +296,7 @@ impl<'a> Load<'a> {
     /// Waits for the answers of what was sent.
     pub(crate) fn answers(&mut self) -> Result<(), BenchError> {
         let from = Instant::now();
-        while self.sent().unanswered > 0 && from.elapsed() < PATIENCE {
+        while self.sent().unanswered > 0 && from.elapsed() < STALL_TIMEOUT {
             self.turn(Duration::from_millis(10))?;
         }
         Ok(())
@@ -321,7 +321,7 @@ impl<'a> Load<'a> {
             self.turn(Duration::from_millis(5))?;
             if self.ledger.counts != received {
                 (last, received) = (Instant::now(), self.ledger.counts);
-            } else if last.elapsed() > PATIENCE {
+            } else if last.elapsed() > STALL_TIMEOUT {
                 break;
             }
         }

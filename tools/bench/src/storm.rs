@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::BenchError;
-use crate::crowd::PATIENCE;
+use crate::crowd::STALL_TIMEOUT;
 use crate::ledger::{FeedLog, Times};
 use crate::options::{LoadOptions, Shape};
 use crate::process::own_cpu;
@@ -70,7 +70,7 @@ impl Load<'_> {
             self.turn(wait.min(Duration::from_millis(20)))?;
             if self.crowd.live != last {
                 (moved, last) = (Instant::now(), self.crowd.live);
-            } else if moved.elapsed() > PATIENCE {
+            } else if moved.elapsed() > STALL_TIMEOUT {
                 let all = self.crowd.all.len();
                 return Err(BenchError::Server(format!("only {last} of {all} watchers came back")));
             }

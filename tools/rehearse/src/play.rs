@@ -12,7 +12,7 @@ use crate::scenarios::{Act, Since};
 const STARTING: Duration = Duration::from_secs(20);
 
 /// How often somebody who waits looks whether a client has come.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A scenario under way.
 pub struct Play {
@@ -181,7 +181,7 @@ impl Play {
             if Instant::now() >= until || (self.first.is_none() && self.client.has_ended()) {
                 return Ok(None);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
