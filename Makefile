@@ -31,6 +31,7 @@ test:
 	@.ci/need cc redis-server redis-cli nginx chromium chromedriver curl python3
 	@.ci/need-python
 	@.ci/need-node
+	cargo build --package tipcast-bench --package tipcast-rehearse
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((4 * $$(nproc 2>/dev/null || echo 2)))} cargo test --workspace
 
 export UWEBSOCKETS

@@ -143,7 +143,8 @@ impl Process {
     }
 
     fn wait_for_end(mut self) -> (ExitStatus, String) {
-        let status = self.wait();
+        // A command with much to do, on a machine that runs other tests.
+        let status = self.wait_within(Duration::from_secs(120));
         self.readers.drain(..).for_each(|reader| reader.join().unwrap());
         (status, self.said())
     }
@@ -239,9 +240,13 @@ impl Process {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for its end, 15 s at most: a gateway that was told to stop.
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + Duration::from_secs(15);
+        self.wait_within(Duration::from_secs(15))
+    }
+
+    fn wait_within(&mut self, most: Duration) -> ExitStatus {
+        let deadline = Instant::now() + most;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
