@@ -130,9 +130,9 @@ async fn a_running_gateway_serves_the_protocol_for_people_and_for_programs() {
     assert!(page.text.contains("href=\"#live-protocol\"") && page.text.contains("href=\"asyncapi.yaml\""));
 }
 
-/// The variants of `Message`, by their names on the wire, each with its fields.
+/// The variants of `SocketMessage`, by their names on the wire, each with its fields.
 fn messages() -> Vec<(String, String)> {
-    let variants = MESSAGES.split("pub enum Message").nth(1).unwrap().split("\n}").next().unwrap();
+    let variants = MESSAGES.split("pub enum SocketMessage").nth(1).unwrap().split("\n}").next().unwrap();
     let named = variants.split("\n    },").filter_map(|variant| {
         let (head, fields) = variant.split_once(" {\n        ")?;
         Some((head.rsplit(' ').next()?.to_lowercase(), fields.to_owned()))
