@@ -5,7 +5,7 @@ use actix_web::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderValue, ORIGIN, VARY,
 };
 
-use super::{AccessRules, Page, RequestHead, Want};
+use super::{AccessClass, AccessRules, Page, RequestHead};
 
 /// Methods that some path below /v1 knows.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
@@ -28,7 +28,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 pub(super) fn put(
     rules: &AccessRules,
     page: Page,
-    want: Want,
+    want: AccessClass,
     preflight: bool,
     head: &RequestHead<'_>,
     headers: &mut HeaderMap,

@@ -96,7 +96,7 @@ struct InForce {
 
 /// What a request wants, as far as web pages are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Want {
+enum AccessClass {
     /// Something for everybody that no other site's page has a use for: pages, health, metrics.
     Page,
     /// Something that other sites' pages may use.
@@ -109,24 +109,24 @@ enum Want {
     Admin,
 }
 
-impl Want {
-    fn of(asked: &RouteMatch<'_>, path: &str) -> Want {
+impl AccessClass {
+    fn of(asked: &RouteMatch<'_>, path: &str) -> AccessClass {
         match asked {
             RouteMatch::For { access, .. } => match access {
-                Access::Page => Want::Page,
-                Access::Open | Access::Feed | Access::List => Want::Read,
-                Access::Watch => Want::Watch,
-                Access::Key(Right::Admin) => Want::Admin,
-                Access::AnyKey | Access::Key(_) | Access::Hold | Access::Claim => Want::Produce,
+                Access::Page => AccessClass::Page,
+                Access::Open | Access::Feed | Access::List => AccessClass::Read,
+                Access::Watch => AccessClass::Watch,
+                Access::Key(Right::Admin) => AccessClass::Admin,
+                Access::AnyKey | Access::Key(_) | Access::Hold | Access::Claim => AccessClass::Produce,
             },
-            _ if path.starts_with("/v1/") => Want::Produce,
-            _ => Want::Page,
+            _ if path.starts_with("/v1/") => AccessClass::Produce,
+            _ => AccessClass::Page,
         }
     }
 
     /// Whether a key is asked for, where there are keys.
     fn needs_key(self) -> bool {
-        matches!(self, Want::Produce | Want::Admin)
+        matches!(self, AccessClass::Produce | AccessClass::Admin)
     }
 }
 
@@ -187,7 +187,7 @@ impl Door {
         let asked_for = preflight(head);
         let path = head.path;
         let asked = find(asked_for.as_ref().unwrap_or(head.method), path);
-        let want = Want::of(&asked, path);
+        let want = AccessClass::of(&asked, path);
         let now = self.now.load();
         let rules = &now.rules;
         let host = hosts::asked(head);
@@ -200,7 +200,7 @@ impl Door {
         if want.needs_key() && rules.needs_keys(want, host, head) {
             return refuse(ApiError::KeysNeeded, None, None);
         }
-        if want != Want::Page {
+        if want != AccessClass::Page {
             let page = rules.page_of(host, head);
             if let Err(refused) = rules.check_page(page, want, asked_for.is_some()) {
                 return refuse(refused, None, None);
@@ -344,7 +344,7 @@ impl Door {
     /// Whether the pages of those who look after feeds need a key; an error when they are closed to who asks.
     pub fn asks_for_key(&self, head: &RequestHead<'_>) -> Result<bool, ApiError> {
         let now = self.now.load();
-        match now.rules.needs_keys(Want::Admin, hosts::asked(head), head) {
+        match now.rules.needs_keys(AccessClass::Admin, hosts::asked(head), head) {
             true => Err(ApiError::KeysNeeded),
             false => Ok(!now.rules.keys.is_empty()),
         }
@@ -404,8 +404,8 @@ impl Door {
             return;
         }
         let asked_for = preflight(head);
-        let want = Want::of(&find(asked_for.as_ref().unwrap_or(head.method), head.path), head.path);
-        if want == Want::Page || want.needs_key() && !head.has(&ORIGIN) {
+        let want = AccessClass::of(&find(asked_for.as_ref().unwrap_or(head.method), head.path), head.path);
+        if want == AccessClass::Page || want.needs_key() && !head.has(&ORIGIN) {
             return;
         }
         let now = self.now.load();
@@ -440,25 +440,25 @@ impl AccessRules {
     /// Whether a request that is not open to viewers cannot be answered while nobody has a key: reaching the
     /// server is the only permission there is then, so only what looks like a program of this machine has it.
     /// `insecure` gives it to everybody, but for looking after all feeds, which needs more than being there.
-    fn needs_keys(&self, want: Want, host: Option<&str>, head: &RequestHead<'_>) -> bool {
-        let open = self.insecure && want != Want::Admin;
+    fn needs_keys(&self, want: AccessClass, host: Option<&str>, head: &RequestHead<'_>) -> bool {
+        let open = self.insecure && want != AccessClass::Admin;
         self.keys.is_empty() && !open && !hosts::looks_local(host, head)
     }
 
     /// What a page may want. Programs are not pages.
-    fn check_page(&self, page: Page, want: Want, preflight: bool) -> Result<(), ApiError> {
+    fn check_page(&self, page: Page, want: AccessClass, preflight: bool) -> Result<(), ApiError> {
         let may = match (page, want) {
             (Page::Unnamed | Page::Named, _) => true,
-            (Page::Welcome, Want::Page | Want::Read | Want::Watch) => true,
+            (Page::Welcome, AccessClass::Page | AccessClass::Read | AccessClass::Watch) => true,
             // Without keys, a name that was made to point here was refused before: see `needs_keys`.
             (Page::Own, _) => true,
             // Without keys any page that somebody has open on this machine could write.
-            (Page::Welcome, Want::Produce) => !self.keys.is_empty(),
+            (Page::Welcome, AccessClass::Produce) => !self.keys.is_empty(),
             // A browser does not show the page the answer without CORS headers.
-            (Page::Foreign, Want::Read | Want::Page) => !preflight,
-            (Page::Foreign, Want::Watch | Want::Produce) => false,
+            (Page::Foreign, AccessClass::Read | AccessClass::Page) => !preflight,
+            (Page::Foreign, AccessClass::Watch | AccessClass::Produce) => false,
             // Its key is not for other pages, unless they are named.
-            (Page::Welcome | Page::Foreign, Want::Admin) => false,
+            (Page::Welcome | Page::Foreign, AccessClass::Admin) => false,
         };
         if may { Ok(()) } else { Err(ApiError::ForeignOrigin) }
     }
