@@ -14,7 +14,7 @@ use std::time::Duration;
 use actix_http::ws::hash_key;
 use bytes::Bytes;
 use rustls::ServerConfig;
-use tipcast::http::inbound::{self, Bounds, Inbound, Peer, TellPermit, Times, UnsentPermit};
+use tipcast::http::inbound::{self, Bounds, Inbound, Peer, RefusalPermit, Times, UnsentPermit};
 use tipcast::http::tls::Tls;
 use tipcast::http::watch::incoming::{FrameReader, FrameRules, Incoming, Violation};
 use tipcast::http::watch::outgoing::{close_frame, data_frame, text_frame};
@@ -54,7 +54,7 @@ fn serve(address: &str) -> std::io::Result<()> {
     let bounds = Bounds {
         most: 10_000,
         leaving: 100,
-        told: 100,
+        refusals: 100,
         per_address: 0,
         unsent_per_address: 0,
         count_loopback: false,
@@ -86,8 +86,8 @@ impl SocketWorker<()> for EchoWorker {
         self.inbound.may_accept()
     }
 
-    fn may_tell(&self) -> Option<TellPermit> {
-        self.inbound.may_tell()
+    fn may_refuse(&self) -> Option<RefusalPermit> {
+        self.inbound.may_refuse()
     }
 
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {

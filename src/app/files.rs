@@ -102,7 +102,7 @@ impl Descriptors {
         Bounds {
             most: self.connections(config),
             leaving: self.spare / 4,
-            told: MAX_REFUSALS_AT_ONCE.min(self.spare / 4),
+            refusals: MAX_REFUSALS_AT_ONCE.min(self.spare / 4),
             per_address: limits.connections_per_address,
             unsent_per_address: limits.unsent_bytes_per_address,
             count_loopback: limits.count_loopback,
@@ -192,11 +192,11 @@ mod tests {
         let few = Descriptors::share(300, &config).unwrap();
         assert_eq!(few, Descriptors { own: 44, spare: 75, clients: 181 });
         assert_eq!((few.watchers(&config), few.waiting_claims(&config)), (136, 23));
-        assert_eq!((few.deliveries(&config), few.bounds(&config).told), (18, 18));
+        assert_eq!((few.deliveries(&config), few.bounds(&config).refusals), (18, 18));
         let many = Descriptors::share(1 << 20, &config).unwrap();
         assert_eq!((many.own, many.spare), (44, 1024));
         assert_eq!((many.watchers(&config), many.waiting_claims(&config)), (100_000, 10_000));
-        assert_eq!((many.deliveries(&config), many.bounds(&config).told), (256, 256));
+        assert_eq!((many.deliveries(&config), many.bounds(&config).refusals), (256, 256));
         let mut bounded = config;
         bounded.limits.connections = 20;
         assert_eq!((few.watchers(&bounded), few.bounds(&bounded).most), (15, 20));

@@ -69,8 +69,8 @@ pub fn run_store_job(config: &Config, job: &StoreJob) -> Result<String, StoreJob
             let report = files::check(dir, owner_of_key).map_err(failed)?;
             match damage(&report) {
                 None => Ok(format!("{shown}: {} feeds, all of them whole", report.feeds)),
-                Some(told) => Err(StoreJobError::Damaged(format!(
-                    "{shown}: {} feeds; damaged:\n{told}\n{} To have these back, stop it, and `tipcast store recover` copies \
+                Some(damage) => Err(StoreJobError::Damaged(format!(
+                    "{shown}: {} feeds; damaged:\n{damage}\n{} To have these back, stop it, and `tipcast store recover` copies \
                      what can be read into a new file; or move the folder away, and `tipcast store restore` a backup in its \
                      place",
                     report.feeds,
@@ -139,7 +139,7 @@ fn relocate(
     }
     let content = FolderContent::read(Path::new(&config.embedded.data_dir), owner_of_key)?;
     let (begun, mut said) = (Instant::now(), Instant::now());
-    let mut told = |MoveProgress { compares, done, all }| {
+    let mut show_progress = |MoveProgress { compares, done, all }| {
         if done == all || said.elapsed() >= SAY_EVERY {
             let what = if compares { "compared" } else { "copied" };
             console::complain(format!("{what} {done} of {all} keys, {} s", begun.elapsed().as_secs()));
@@ -148,7 +148,8 @@ fn relocate(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("no runtime for connections: {e}"))?;
-    let moved = runtime.block_on(move_folder(&content, &target_options(&config), resumed, &mut told));
+    let moved =
+        runtime.block_on(move_folder(&content, &target_options(&config), resumed, &mut show_progress));
     let Moved { feeds, keys } = moved?;
     Ok(format!("moved {feeds} feeds, {keys} keys"))
 }
@@ -173,7 +174,7 @@ fn damage(report: &Report) -> Option<String> {
 }
 
 fn warning(report: &Report) -> String {
-    damage(report).map_or(String::new(), |told| {
-        format!("\nwarning: it holds damage as it was found, which a gateway answers 503 for:\n{told}")
+    damage(report).map_or(String::new(), |damage| {
+        format!("\nwarning: it holds damage as it was found, which a gateway answers 503 for:\n{damage}")
     })
 }

@@ -11,7 +11,7 @@ use super::host::ScriptText;
 use crate::engine::protocol::words::Words;
 
 /// Hears what scripts publish: a channel, and a message.
-pub type Told = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
+pub type PublishHook = Arc<dyn Fn(&[u8], &[u8]) + Send + Sync>;
 
 /// Something to do for the thread that has the data.
 pub(super) enum StoreEvent {

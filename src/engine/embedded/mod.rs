@@ -47,7 +47,7 @@ pub use crate::engine::protocol::words::Words;
 pub use changes::Changes;
 pub use content::FolderContent;
 pub use effect::Effect;
-pub use events::Told;
+pub use events::PublishHook;
 pub use group::{Answer, CallRefusal};
 pub use host::{ScriptError, ScriptHost, ScriptRun, ScriptText};
 pub use keyspace::Keyspace;

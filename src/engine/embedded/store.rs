@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::disk;
-use super::events::{Call, QueueLoad, QueuedBytes, StoreEvent, StoreRequest, Told};
+use super::events::{Call, PublishHook, QueueLoad, QueuedBytes, StoreEvent, StoreRequest};
 use super::group::{Answer, CallRefusal};
 use super::host::{ScriptHost, ScriptText};
 use super::recover::would_save;
@@ -36,7 +36,7 @@ pub struct EmbeddedOptions {
     /// Whose each key is.
     pub owners: Owners,
     /// Hears what scripts publish, when it is durable.
-    pub told: Told,
+    pub on_publish: PublishHook,
     /// Bytes of the log that are moved together to where they stay.
     pub stretch: usize,
     /// Bytes of memory that the data may take.
@@ -49,12 +49,12 @@ pub struct EmbeddedOptions {
 
 impl EmbeddedOptions {
     /// The defaults, for this folder.
-    pub fn new(data_dir: PathBuf, owners: Owners, told: Told) -> EmbeddedOptions {
+    pub fn new(data_dir: PathBuf, owners: Owners, on_publish: PublishHook) -> EmbeddedOptions {
         let (metrics, parts) = Default::default();
         EmbeddedOptions {
             data_dir,
             owners,
-            told,
+            on_publish,
             stretch: CHECKPOINT_BYTES,
             max_bytes: u64::MAX,
             metrics,
@@ -81,7 +81,7 @@ impl EmbeddedStore {
     /// # Errors
     /// What is wrong and what to do, for the operator.
     pub fn open(options: EmbeddedOptions) -> Result<EmbeddedStore, String> {
-        let EmbeddedOptions { data_dir, owners, told, stretch, max_bytes, metrics, parts } = options;
+        let EmbeddedOptions { data_dir, owners, on_publish, stretch, max_bytes, metrics, parts } = options;
         let folder = Folder::own(&data_dir)?;
         let file = folder.database();
         if folder.unfinished().exists() {
@@ -117,7 +117,7 @@ impl EmbeddedStore {
         let worker = std::thread::Builder::new().name("tipcast-store".into()).spawn(move || {
             match ScriptHost::new(space) {
                 Ok(host) => {
-                    let worker = StoreThread::new(host, to_disk, told, metrics, clock, max_bytes)
+                    let worker = StoreThread::new(host, to_disk, on_publish, metrics, clock, max_bytes)
                         .with_damaged(owners, damaged);
                     worker.run(&to_worker, &vital.beat());
                 }

@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 
 use super::changes::Changes;
 use super::effect::{Effect, Name};
-use super::events::{Call, StoreEvent, StoreRequest, ToDisk, Told};
+use super::events::{Call, PublishHook, StoreEvent, StoreRequest, ToDisk};
 use super::group::{CallRefusal, Group, Held};
 use super::host::{ScriptHost, ScriptRun, ScriptText};
 use super::reply::Reply;
@@ -54,7 +54,7 @@ const MAX_IDLE_WAIT: Duration = Duration::from_secs(1);
 pub(super) struct StoreThread {
     host: ScriptHost,
     disk: Sender<ToDisk>,
-    told: Told,
+    on_publish: PublishHook,
     metrics: Arc<Metrics>,
     clock: Steady,
     /// Being filled.
@@ -84,7 +84,7 @@ impl StoreThread {
     pub fn new(
         host: ScriptHost,
         disk: Sender<ToDisk>,
-        told: Told,
+        on_publish: PublishHook,
         metrics: Arc<Metrics>,
         clock: Steady,
         max_bytes: u64,
@@ -95,7 +95,7 @@ impl StoreThread {
         StoreThread {
             host,
             disk,
-            told,
+            on_publish,
             metrics,
             clock,
             group: Group { number: 1, ..Group::default() },
@@ -321,7 +321,7 @@ impl StoreThread {
                     }
                 }
                 for (channel, message) in &group.messages {
-                    (self.told)(channel, message);
+                    (self.on_publish)(channel, message);
                 }
                 for held in group.held {
                     let _ = held.to.send(held.answer);

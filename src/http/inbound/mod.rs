@@ -19,5 +19,5 @@ pub mod stream;
 pub use counts::{Counts, counted};
 pub use phase::Times;
 pub use register::{
-    Bounds, Inbound, InboundSettings, Peer, TellPermit, UnderWay, UnsentPermit, WatcherSeat, refusal,
+    Bounds, Inbound, InboundSettings, Peer, RefusalPermit, UnderWay, UnsentPermit, WatcherSeat, refusal,
 };

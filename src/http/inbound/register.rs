@@ -35,7 +35,7 @@ pub struct Bounds {
     /// How many more may be open for a moment because they were cut and have not ended yet.
     pub leaving: usize,
     /// Clients that are refused at the same time for want of a permit.
-    pub told: usize,
+    pub refusals: usize,
     /// From one address (IPv6: one /64 network), 0 for no such limit.
     pub per_address: usize,
     /// Whether limits of one address also hold for loopback addresses.
@@ -104,7 +104,7 @@ struct Open {
     /// Connections in `all` that were cut and have not ended yet.
     leaving: usize,
     /// Clients that are being refused for want of a permit.
-    told: usize,
+    refusals: usize,
     of: Counts,
     unsent: UnsentBytes,
     /// TLS handshakes under way, and those of each address that is limited.
@@ -120,7 +120,7 @@ impl Inbound {
             all: Slab::new(),
             watchers: 0,
             leaving: 0,
-            told: 0,
+            refusals: 0,
             of: Counts::default(),
             unsent: UnsentBytes::default(),
             handshakes: 0,
@@ -175,11 +175,11 @@ impl Inbound {
     }
 
     /// A permit to answer a client that it is refused. `None`: as many as may are being answered.
-    pub fn may_tell(self: &Arc<Self>) -> Option<TellPermit> {
+    pub fn may_refuse(self: &Arc<Self>) -> Option<RefusalPermit> {
         let mut open = self.locked();
-        (open.told < open.bounds.told).then(|| {
-            open.told += 1;
-            TellPermit(self.clone())
+        (open.refusals < open.bounds.refusals).then(|| {
+            open.refusals += 1;
+            RefusalPermit(self.clone())
         })
     }
 
@@ -386,11 +386,11 @@ impl Inbound {
 
 /// One client is being refused for want of a permit.
 #[derive(Debug)]
-pub struct TellPermit(Arc<Inbound>);
+pub struct RefusalPermit(Arc<Inbound>);
 
-impl Drop for TellPermit {
+impl Drop for RefusalPermit {
     fn drop(&mut self) {
-        self.0.locked().told -= 1;
+        self.0.locked().refusals -= 1;
     }
 }
 

@@ -19,7 +19,7 @@ use super::sockets::{
 };
 use super::tally::Tally;
 use crate::http::Gate;
-use crate::http::inbound::{Inbound, Peer, TellPermit};
+use crate::http::inbound::{Inbound, Peer, RefusalPermit};
 use crate::http::tls::Tls;
 use crate::live::wake::WakeQueue;
 use crate::live::worker::Worker;
@@ -73,8 +73,8 @@ impl SocketWorker<Handshake> for WatchWorker {
         self.reception.inbound.may_accept()
     }
 
-    fn may_tell(&self) -> Option<TellPermit> {
-        self.reception.inbound.may_tell()
+    fn may_refuse(&self) -> Option<RefusalPermit> {
+        self.reception.inbound.may_refuse()
     }
 
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned> {

@@ -1,7 +1,5 @@
 //! `lua/drops/claim.lua`: claims of one drop share calls.
 
-use std::sync::Arc;
-
 use tokio::sync::oneshot;
 
 use crate::domain::claim::user_digest;
@@ -12,7 +10,7 @@ use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
 use crate::engine::store::drops::filled::{read_claim, split, trace_json};
 use crate::engine::store::drops::stock::DropStock;
-use crate::engine::store::feed::batcher::{Batch, Submission};
+use crate::engine::store::feed::batcher::Submission;
 use crate::engine::store::feed::lists::in_turn;
 use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
@@ -36,7 +34,11 @@ impl Store {
                 let key = (feed.clone(), drop.clone());
                 // A run goes on when its caller has gone: others may wait for it.
                 if let Some(group) = self.parts.stock.claims.submit(&key, submission) {
-                    tokio::spawn(self.parts.stock.clone().claim_batches(key, group));
+                    let stock = self.parts.stock.clone();
+                    tokio::spawn(async move {
+                        let run = |claims, now| stock.claim_all(&key, claims, now);
+                        stock.claims.run_batches(&key, group, run).await;
+                    });
                 }
                 let mut answers = in_turn(&self.parts.runner, answer).await?;
                 Ok(answers.pop().ok_or(Corrupt("an answer to a claim"))?)
@@ -48,30 +50,14 @@ impl Store {
 }
 
 impl DropStock {
-    /// Runs one batch of claims, and what was submitted meanwhile, until nothing waits.
-    async fn claim_batches(
-        self: Arc<Self>,
-        key: (FeedId, DropId),
-        mut group: Vec<Submission<Claim, Claimed>>,
-    ) {
-        loop {
-            let batch = Batch::of(group);
-            let result = self.claim_all(&key, &batch.items, batch.now).await;
-            match self.claims.next(&key, batch.answer(result).as_ref()) {
-                Some(next) => group = next,
-                None => return,
-            }
-        }
-    }
-
     async fn claim_all(
         &self,
         (feed, drop): &(FeedId, DropId),
-        claims: &[Claim],
+        claims: Vec<Claim>,
         now: Option<Millis>,
     ) -> Result<Vec<Claimed>, Fault> {
         let own = |call: &mut Call| {
-            for claim in claims {
+            for claim in &claims {
                 call.item([], claim_args(claim));
             }
         };

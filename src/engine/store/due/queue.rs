@@ -1,4 +1,4 @@
-//! One feed's due queue: reading it, handling what is due, putting away what cannot be handled.
+//! One feed's due queue: reading its entries (`lua/due/entries.lua`), and handling one that is due.
 
 use std::sync::Arc;
 

@@ -109,8 +109,27 @@ impl<K: Clone + Eq + Hash, T, A> Batcher<K, T, A> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts it behind what waits. Returns the members of a run that is to be started now; the caller must call
-    /// [`Batcher::next`] after it.
+    /// Runs a batch of these submissions, and what is submitted meanwhile, until nothing waits.
+    pub(crate) async fn run_batches<R>(
+        &self,
+        key: &K,
+        mut group: Vec<Submission<T, A>>,
+        run: impl Fn(Vec<T>, Option<Millis>) -> R,
+    ) where
+        R: Future<Output = Result<Vec<A>, Fault>>,
+    {
+        loop {
+            let mut batch = Batch::of(group);
+            let result = run(std::mem::take(&mut batch.items), batch.now).await;
+            match self.next(key, batch.answer(result).as_ref()) {
+                Some(next) => group = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Puts it behind what waits. Returns the members of a run that is to be started now, for
+    /// [`Batcher::run_batches`].
     pub(crate) fn submit(&self, key: &K, submission: Submission<T, A>) -> Option<Vec<Submission<T, A>>> {
         let mut queues = self.locked();
         let queue = queues.entry(key.clone()).or_default();

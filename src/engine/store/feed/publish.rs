@@ -1,7 +1,5 @@
 //! `lua/feed/publish.lua`: gifts of one feed share calls.
 
-use std::sync::Arc;
-
 use tokio::sync::oneshot;
 
 use crate::domain::{FeedId, Gift, Millis, Outcome};
@@ -10,7 +8,7 @@ use crate::engine::protocol::records::WaitingGift;
 use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::wire;
 use crate::engine::store::Store;
-use crate::engine::store::feed::batcher::{Batch, Submission};
+use crate::engine::store::feed::batcher::Submission;
 use crate::engine::store::feed::lists::{Feeds, in_turn};
 use crate::engine::store::writer::Preconditions;
 use crate::engine::{StoreResult, counted};
@@ -35,7 +33,11 @@ impl Store {
                 let submission = Submission { items: gifts, now: self.parts.runner.clock(Some(now)), reply };
                 // A run goes on when its caller has gone: others may wait for it.
                 if let Some(group) = self.parts.feeds.gifts.submit(feed, submission) {
-                    tokio::spawn(self.parts.feeds.clone().publish_batches(feed.clone(), group));
+                    let (feeds, feed) = (self.parts.feeds.clone(), feed.clone());
+                    tokio::spawn(async move {
+                        let run = |gifts, now| feeds.publish_batch(&feed, gifts, now);
+                        feeds.gifts.run_batches(&feed, group, run).await;
+                    });
                 }
                 in_turn(&self.parts.runner, answer).await
             })
@@ -46,26 +48,15 @@ impl Store {
 }
 
 impl Feeds {
-    /// Publishes one batch, and what was submitted meanwhile, until nothing waits.
-    async fn publish_batches(self: Arc<Self>, feed: FeedId, mut group: Vec<Submission<Gift, Outcome>>) {
-        loop {
-            let batch = Batch::of(group);
-            let result = self.publish_batch(&feed, &batch.items, batch.now).await;
-            match self.gifts.next(&feed, batch.answer(result).as_ref()) {
-                Some(next) => group = next,
-                None => return,
-            }
-        }
-    }
-
     /// A feed must be registered before a gift joins its due queue. Whether one does is known for certain
     /// only in the script, which refuses when it has to.
     async fn publish_batch(
         &self,
         feed: &FeedId,
-        gifts: &[Gift],
+        gifts: Vec<Gift>,
         now: Option<Millis>,
     ) -> Result<Vec<Outcome>, Fault> {
+        let gifts = &gifts[..];
         // Where the store's clock counts, a block of all feeds ends by this node's: a little early or late.
         let clock = now.unwrap_or_else(Millis::now);
         let everywhere = self.blocks.everywhere(gifts.iter(), clock).await;

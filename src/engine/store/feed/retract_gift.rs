@@ -1,5 +1,4 @@
-//! Taking back, and commands to overlays (`lua/feed/control.lua`, `feed_retract_user`,
-//! `feed_retract_gift`).
+//! `lua/feed/retract_gift.lua`, and what all scripts that take something back share.
 
 use crate::domain::json::push_string;
 use crate::domain::moderate::{GiftRefunded, TakingBack};

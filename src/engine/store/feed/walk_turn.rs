@@ -68,7 +68,7 @@ impl Store {
     /// go on with it until all feeds are done. A repeat begins again.
     pub async fn begin_walk(&self, user: &str, now: Millis) -> StoreResult<()> {
         self.measured(Operation::RetractUser, None, async {
-            self.turn("", (user, "", "-"), now).await.map(drop)
+            self.call_walk_turn("", (user, "", "-"), now).await.map(drop)
         })
         .await
     }
@@ -83,7 +83,7 @@ impl Store {
             if any == 0 {
                 return Ok(Walk::default());
             }
-            let Some((user, text)) = self.turn(node, ("", "", ""), now).await? else {
+            let Some((user, text)) = self.call_walk_turn(node, ("", "", ""), now).await? else {
                 return Ok(Walk::default());
             };
             let places_text = text.split_once(' ').ok_or(Corrupt("a walk"))?.1;
@@ -99,7 +99,7 @@ impl Store {
                     continue;
                 }
                 // A shard that is away is walked through later, and holds up no other.
-                match self.step(&shards, at, place, &user, now).await {
+                match self.walk_shard(&shards, at, place, &user, now).await {
                     Ok((next, feeds, rows)) => {
                         *place = next;
                         walk.feeds += feeds;
@@ -112,7 +112,7 @@ impl Store {
             let words: Vec<String> =
                 std::iter::once(layout).chain(places.iter().map(ShardProgress::word)).collect();
             let after = if is_over { String::new() } else { words.join(" ") };
-            self.turn("", (&user, &text, &after), now).await?;
+            self.call_walk_turn("", (&user, &text, &after), now).await?;
             walk.is_over = is_over;
             match failed {
                 Some(fault) if walk.feeds == 0 => Err(fault),
@@ -123,13 +123,13 @@ impl Store {
     }
 
     /// Gives a walk up.
-    pub async fn end(&self, user: &str, now: Millis) -> Result<(), Fault> {
-        self.turn("", (user, "", ""), now).await.map(drop)
+    pub(in crate::engine::store) async fn end_walk(&self, user: &str, now: Millis) -> Result<(), Fault> {
+        self.call_walk_turn("", (user, "", ""), now).await.map(drop)
     }
 
     /// Looks at some keys of a shard, and takes the user's rows back in the feeds among them: where it is then, and how
     /// many feeds and rows there were.
-    async fn step(
+    async fn walk_shard(
         &self,
         shards: &BackendShards,
         at: usize,
@@ -150,14 +150,14 @@ impl Store {
         let (mut feeds, mut rows) = (0, 0);
         for feed in found.iter().filter_map(|key| keys.feed_of_list(key)) {
             feeds += 1;
-            rows += self.take_back(&feed, user, now).await?;
+            rows += self.retract_in_feed(&feed, user, now).await?;
         }
         let next = if next == 0 { ShardProgress::Done } else { ShardProgress::At(next, server) };
         Ok((next, feeds, rows))
     }
 
     /// A feed that is damaged is left as it is.
-    async fn take_back(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
+    async fn retract_in_feed(&self, feed: &FeedId, user: &str, now: Millis) -> Result<u64, Fault> {
         match self.parts.feeds.retract_user(feed, user, now).await {
             Err(fault) if matches!(fault.kind, FaultKind::Data) => {
                 tracing::warn!(%feed, why = fault.why, "rows of a blocked user could not be taken back");
@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Makes the call; `change` is a user, and what is known of the walk before and after.
-    async fn turn(
+    async fn call_walk_turn(
         &self,
         node: &str,
         (user, before, after): (&str, &str, &str),

@@ -11,7 +11,7 @@ impl Store {
     pub async fn unblock_user(&self, scope: &BlockScope, user: &str, now: Millis) -> StoreResult<bool> {
         self.measured(Operation::Block, None, async {
             if *scope == BlockScope::All {
-                self.end(user, now).await?;
+                self.end_walk(user, now).await?;
             }
             self.parts.blocks.unblock(scope, user, now).await
         })

@@ -4,7 +4,6 @@ use crate::domain::review::REVIEWS_MAX;
 use crate::domain::{Decision, FeedId, GiftId, InReview, Millis, Reviewing};
 use crate::engine::protocol::wire::{self, Corrupt};
 use crate::engine::store::Store;
-use crate::engine::store::review::reviews;
 use crate::engine::store::review::reviews::{ReviewOutcome, read};
 use crate::engine::{StoreResult, counted};
 use crate::metrics::labels::Operation;
@@ -21,9 +20,9 @@ impl Store {
                 let mut all = Vec::new();
                 for (n, entry) in found.entries.iter().enumerate().filter(|(_, entry)| entry.at > now) {
                     let Some(text) = &entry.text else { continue };
-                    let (note, gift) = reviews::read(text).ok_or(Corrupt("a gift in review"))?;
+                    let (note, gift) = read(text).ok_or(Corrupt("a gift in review"))?;
                     // Time or a block has decided about others.
-                    if !self.parts.queue.reviews.blocks.is_blocked(feed, &gift.user.id, now).await? {
+                    if !self.parts.blocks.is_blocked(feed, &gift.user.id, now).await? {
                         all.push((note.at, n, InReview { at: note.at, expires_at: entry.at, gift }));
                     }
                 }

@@ -4,11 +4,11 @@ pub(super) fn inbound(most: usize, per_address: usize) -> Arc<Inbound> {
     let s = Duration::from_secs;
     let times = Times { head: s(10), body: s(10), keep_alive: s(75) };
     let (handshakes, handshakes_per_address) = (0, 0);
-    let (leaving, told) = (1, 2);
+    let (leaving, refusals) = (1, 2);
     let bounds = Bounds {
         most,
         leaving,
-        told,
+        refusals,
         per_address,
         unsent_per_address: 0,
         count_loopback: false,
@@ -84,10 +84,10 @@ fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_non
     open.retain(|peer| !peer.is_cut());
     open.iter().for_each(|peer| peer.enter(PeerPhase::Busy));
     assert!(inbound.may_accept(), "nobody can be cut, so the next one is told why it is refused");
-    let told: Vec<_> = (0..2).map(|_| inbound.may_tell().unwrap()).collect();
-    assert!(inbound.may_tell().is_none());
-    drop(told);
-    assert!(inbound.may_tell().is_some());
+    let permits: Vec<_> = (0..2).map(|_| inbound.may_refuse().unwrap()).collect();
+    assert!(inbound.may_refuse().is_none());
+    drop(permits);
+    assert!(inbound.may_refuse().is_some());
 }
 
 #[test]

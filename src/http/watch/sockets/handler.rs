@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustls::ServerConfig;
 
-use crate::http::inbound::{Peer, TellPermit, UnderWay, UnsentPermit};
+use crate::http::inbound::{Peer, RefusalPermit, UnderWay, UnsentPermit};
 use crate::http::tls::Tls;
 use crate::live::batch::FrameBatch;
 use crate::live::frame::Encoding;
@@ -109,7 +109,7 @@ pub trait SocketWorker<H> {
     /// Whether another connection may be accepted now; if not, soon.
     fn may_accept(&self) -> bool;
     /// A permit to answer a client why it is refused. `None`: it is closed without a word.
-    fn may_tell(&self) -> Option<TellPermit>;
+    fn may_refuse(&self) -> Option<RefusalPermit>;
     /// Registers a connection that came in. An error is why there is no place for it.
     fn arrive(&self, address: SocketAddr) -> Result<Arc<Peer>, Turned>;
     /// What connections are encrypted with, if they are.

@@ -11,7 +11,7 @@ use mio::{Interest, Registry, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
-use crate::http::inbound::{TellPermit, refusal};
+use crate::http::inbound::{RefusalPermit, refusal};
 use crate::metrics::labels::Turned;
 
 /// Connections accepted before other work of the thread gets its turn.
@@ -100,7 +100,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Answers a client why it is not served, if it takes that at once.
-pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: TellPermit) {
+pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: RefusalPermit) {
     tokio::task::spawn_local(async move {
         let told = async {
             let mut io = tokio::net::TcpStream::from_std(stream.into())?;

@@ -33,7 +33,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                     self.welcome(stream, Visitor { address, peer, waited: false, handshake: None }, now)
                 }
                 Err(why) => {
-                    if let Some(permit) = self.worker.may_tell() {
+                    if let Some(permit) = self.worker.may_refuse() {
                         turn_away(stream, why, permit);
                     }
                 }
