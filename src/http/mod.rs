@@ -91,8 +91,8 @@ macro_rules! to {
 const TABLE: &[TableRow] = &[
     (GIFTS, &[post(Key(Gifts), Handler::Guard)]),
     (BATCH, &[post(Key(Gifts), to!(batch::publish))]),
-    ("/v1/feeds/{feed}/ws", &[get(Watch, to!(watch::endpoints::one_feed))]),
-    ("/v1/ws", &[get(Watch, to!(watch::endpoints::many_feeds))]),
+    ("/v1/feeds/{feed}/ws", &[get(Watch, to!(watch::endpoints::socket))]),
+    ("/v1/ws", &[get(Watch, to!(watch::endpoints::socket))]),
     ("/v1/feeds/{feed}/sse", &[get(Watch, to!(watch::endpoints::events))]),
     ("/v1/feeds/{feed}/drops/{drop}/claims", &[post(Hold, to!(claims::claim))]),
     ("/v1/feeds/{feed}/drops/{drop}/claims/{id}", &[get(Claim, to!(claims::look_up))]),

@@ -70,7 +70,8 @@ impl Refused {
         }
     }
 
-    pub(super) fn bound(self) -> Bound {
+    /// The bound that was met.
+    pub fn bound(self) -> Bound {
         match self {
             Refused::Followed => Bound::FollowedFeeds,
             Refused::Subscriptions => Bound::SubscriptionsPerAddress,

@@ -101,14 +101,13 @@ impl WatcherPlace {
         self.inbound.as_ref()
     }
 
-    /// The same place, with this connection for good.
-    pub fn with(mut self, peer: &Peer) -> WatcherPlace {
+    /// Makes this connection the watcher's for good.
+    pub fn keep(&mut self, peer: &Peer) {
         if let PermitKind::Watcher { address, limited } = &mut self.kind {
             let seat = peer.into_watcher_seat(*address);
             *limited = seat.limited;
             self.inbound = Some(seat.inbound);
         }
-        self
     }
 }
 

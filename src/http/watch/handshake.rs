@@ -1,6 +1,5 @@
 //! What a watcher and the server agree on before the first frame, whichever part read the request.
 
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,71 +9,74 @@ use actix_web::http::header::{
     CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use actix_web::{HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpResponse, HttpResponseBuilder, web};
 
 use super::connection::Connection;
 use super::deflate;
+use super::newcomer::{Newcomer, NoRoom};
 use super::protocol::WebSocket;
 use super::sockets::HandoverCount;
 use super::tally::Tally;
-use super::watcher::Watcher;
 use crate::domain::FeedId;
-use crate::http::door::RequestHead;
+use crate::http::Gate;
 use crate::http::door::caller::PROTOCOL;
-use crate::http::door::places::WatcherPlace;
+use crate::http::door::{Identity, RequestHead};
 use crate::http::problem::{ApiError, invalid};
-use crate::live::Lease;
-use crate::live::bounds::Admission;
-use crate::live::session::{Session, WatchOptions};
+use crate::live::session::WatchOptions;
 use crate::live::worker::Worker;
 
 /// What was agreed on with a WebSocket client.
 pub struct Handshake {
-    pub(super) place: WatcherPlace,
-    /// The feed to watch, admitted already. `None`: the client chooses feeds later.
-    pub(super) only: Option<Only>,
-    /// The address that it counts for; `None` if that is not limited.
-    pub(super) address: Option<IpAddr>,
+    pub(super) newcomer: Newcomer,
     /// It waits for its thread.
-    pub(super) waiting: HandoverCount,
-    /// Who watches.
-    pub(super) watcher: Watcher,
+    waiting: HandoverCount,
     /// Frames are compressed.
-    pub(super) deflate: bool,
+    deflate: bool,
 }
 
-/// How long a newcomer waits for the feed's first list before it is answered to come back.
-pub(super) const LIST_WITHIN: Duration = Duration::from_secs(4);
-
-/// The one feed that a connection watches.
-pub(super) struct Only {
-    pub feed: FeedId,
-    pub options: WatchOptions,
-    pub admission: Admission,
-    /// It is followed until the watcher follows it; `None` if others of its thread do already.
-    pub lease: Option<Lease>,
+/// Why a handshake is refused.
+pub(super) enum HandshakeRefusal {
+    /// The request is wrong.
+    Wrong(ApiError),
+    /// The request is right, and could be answered so.
+    NoRoom(Accepted, NoRoom),
 }
 
-impl Only {
-    /// Whether the feed's list is not there yet.
-    pub fn must_wait(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| !lease.is_listed())
+impl From<ApiError> for HandshakeRefusal {
+    fn from(error: ApiError) -> Self {
+        HandshakeRefusal::Wrong(error)
     }
 }
 
 impl Handshake {
+    /// Agrees with a client that the door let in, whichever part read its head: on what it asks for, on the protocol,
+    /// and on a place. `feed`: the one that it watches. `worker`: as in [`Newcomer::admit`].
+    pub(super) fn agree(
+        gate: &web::Data<Gate>,
+        head: &RequestHead<'_>,
+        identity: Identity,
+        feed: Option<FeedId>,
+        worker: Option<&Worker>,
+    ) -> Result<(Handshake, Accepted), HandshakeRefusal> {
+        let feed = match feed {
+            Some(feed) => Some((feed, watch_options(head.query)?)),
+            None => None,
+        };
+        let accepted = shake_hands(head, gate.limits.compress)?;
+        match Newcomer::admit(gate, head, identity, feed, worker) {
+            Ok(newcomer) => {
+                let (waiting, deflate) = (HandoverCount::new(gate.live.metrics()), accepted.deflate);
+                Ok((Handshake { newcomer, waiting, deflate }, accepted))
+            }
+            Err(no_room) => Err(HandshakeRefusal::NoRoom(accepted, no_room)),
+        }
+    }
+
     /// The connection, served by this thread.
     pub(super) fn connect(self, worker: &Rc<Worker>, tally: &Rc<Tally>) -> Connection<WebSocket> {
         drop(self.waiting);
-        let mut session = Session::new(worker.clone(), self.address);
-        let many = self.only.is_none();
-        if let Some(Only { feed, options, admission, lease }) = self.only {
-            session.watch(&feed, options, admission);
-            session.allow(|feed| self.watcher.may_see(feed));
-            drop(lease);
-        }
-        let transport = WebSocket::new(many, self.deflate, self.watcher);
-        Connection::new(session, transport, tally.clone(), self.place)
+        let many = self.newcomer.only.is_none();
+        self.newcomer.connect(worker, tally, |watcher| WebSocket::new(many, self.deflate, watcher))
     }
 }
 
@@ -84,7 +86,7 @@ pub(in crate::http) struct Accepted {
     /// The client offered our subprotocol.
     protocol: bool,
     /// Frames are compressed.
-    pub deflate: bool,
+    deflate: bool,
 }
 
 /// Judges a WebSocket handshake (RFC 6455, 4.2.1). A plain GET is answered to upgrade. `compress`: whether frames may

@@ -2,7 +2,7 @@
 //!
 //! A WebSocket is received and agreed on by a thread of [`sockets`] (`reception`), which then serves it; what the
 //! HTTP server must serve (event streams, and connections that asked for something else before) comes in at
-//! `endpoints` and goes out as a `body`. Either way `handshake` says what is agreed on, and it becomes a
+//! `endpoints` and goes out as a `body`. Either way `handshake` agrees on it, a `newcomer` gets its place and becomes a
 //! [`connection`], whose transport (`protocol` or `sse`) spells what `live` owes it.
 
 mod body;
@@ -14,6 +14,7 @@ pub(super) mod endpoints;
 pub(super) mod handshake;
 pub mod incoming;
 mod messages;
+mod newcomer;
 pub mod outgoing;
 mod pass;
 mod protocol;

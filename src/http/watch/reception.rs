@@ -9,9 +9,9 @@ use actix_web::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use actix_web::web;
 use memchr::{memchr_iter, memmem};
 
-use super::handshake::{Handshake, LIST_WITHIN, Only, shake_hands, watch_options};
-use super::sockets::{Entrance, HandoverCount, Judgement, Visitor};
-use super::watcher::Watcher;
+use super::handshake::Handshake;
+use super::newcomer::{LIST_TIMEOUT, Only};
+use super::sockets::{Entrance, Judgement, Visitor};
 use crate::domain::{FeedId, Millis};
 use crate::http::Gate;
 use crate::http::access::{RouteMatch, find};
@@ -50,8 +50,8 @@ pub(super) fn judge(
     let Some((handshake, answer)) = agree(gate, worker, visitor, head) else {
         return Judgement::PassOn;
     };
-    let must_wait = handshake.only.as_ref().is_some_and(Only::must_wait);
-    let group = handshake.only.as_ref().and_then(group_of);
+    let group = handshake.newcomer.only.as_ref().and_then(group_of);
+    let must_wait = handshake.newcomer.awaited().is_some();
     let entrance = Entrance { handshake, answer, read, group };
     match must_wait {
         true => Judgement::Wait(Box::pin(when_listed(entrance, visitor.peer.clone(), gate.clone()))),
@@ -92,22 +92,8 @@ fn agree(
         return None;
     }
     let AccessVerdict::Enter(caller, _) = gate.door.admit(&head, Millis::now()) else { return None };
-    let accepted = shake_hands(&head, gate.limits.compress).ok()?;
-    let address = gate.door.address(&head);
-    let watcher = Watcher::new(gate.clone().into_inner(), caller.identity, feed.as_ref());
-    let options = watch_options(query).ok()?;
-    let place = gate.door.place(&head).ok()?;
-    let only = match feed {
-        Some(feed) => {
-            let admission = gate.live.admit_quietly(address, &feed).ok()?;
-            let lease = (!worker.has_list(&feed)).then(|| gate.live.lease(&feed));
-            Some(Only { feed, options, admission, lease })
-        }
-        None => None,
-    };
-    let waiting = HandoverCount::new(gate.live.metrics());
-    let deflate = accepted.deflate;
-    Some((Handshake { place, only, address, waiting, watcher, deflate }, accepted.bytes()))
+    let agreed = Handshake::agree(gate, &head, caller.identity, feed, Some(worker));
+    agreed.ok().map(|(handshake, accepted)| (handshake, accepted.bytes()))
 }
 
 /// Waits for the list of the feed; `None` if it is not there in time.
@@ -116,13 +102,18 @@ async fn when_listed(
     peer: Arc<Peer>,
     gate: web::Data<Gate>,
 ) -> Option<Entrance<Handshake>> {
-    let lease = entrance.handshake.only.as_ref()?.lease.as_ref()?;
-    lease.has_list(LIST_WITHIN).await.then(|| seated(entrance, &peer, &gate))
+    let lease = entrance.handshake.newcomer.awaited();
+    let is_listed = match lease {
+        Some(lease) => lease.has_list(LIST_TIMEOUT).await,
+        None => true,
+    };
+    is_listed.then(|| seated(entrance, &peer, &gate))
 }
 
 /// The connection is the watcher's from now on, and counted as answered: what waits in vain the HTTP server answers.
 fn seated(mut entrance: Entrance<Handshake>, peer: &Peer, gate: &Gate) -> Entrance<Handshake> {
-    meter::switched(gate.live.metrics(), entrance.handshake.only.is_none());
-    entrance.handshake.place = entrance.handshake.place.with(peer);
+    let newcomer = &mut entrance.handshake.newcomer;
+    meter::switched(gate.live.metrics(), newcomer.only.is_none());
+    newcomer.place.keep(peer);
     entrance
 }
