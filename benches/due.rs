@@ -1,7 +1,7 @@
 //! What waits for its time: `cargo bench --bench due -- [redis URL] [time|backlog|idle]`, embedded by
 //! default.
 //!
-//! On time: how long after their time gifts are told to watchers when 1 000 a second become due. Backlog: how
+//! On time: how long after their time watchers get gifts when 1 000 a second become due. Backlog: how
 //! fast gifts drain that are all due at once, and what that does to gifts that come meanwhile. Idle, with
 //! Redis: how many commands a node with nothing due sends for the queue.
 

@@ -147,7 +147,7 @@ def subscriptions(binary):
         except OSError:
             alive = False
         if not alive:
-            # Told to back off: a stranger does not.
+            # The answer asks to back off: a stranger does not.
             closed += 1
             try:
                 sock = websocket("/v1/ws")

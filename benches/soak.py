@@ -218,7 +218,7 @@ class Reader:
         self.ids[id] = (cursor, entry["at"])
 
     def judge(self):
-        """No cursor is missing between the first and the last of a feed, and changes stand in order."""
+        """No cursor is missing between the first and the last of a feed, and changes are in order."""
         for feed in FEEDS:
             cursors = sorted(cursor for name, cursor in self.entries if name == feed)
             if not cursors:
@@ -520,7 +520,7 @@ class Soak:
         return figures
 
     def commits(self):
-        """How many commits took at most so many seconds, by /metrics."""
+        """How many commits took at most this number of seconds, by /metrics."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
                 lines = answer.read().decode().splitlines()

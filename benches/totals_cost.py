@@ -128,7 +128,7 @@ class Watching(threading.Thread):
 
 
 def rates(gateway, engine):
-    """How often a watcher is told, and how late it has the last state, from ten gifts a second to ten thousand."""
+    """How often a watcher gets a frame, and how late it has the last state, from ten gifts a second to ten thousand."""
     for rate in (10, 100, 1000, 10_000):
         name, seconds = f"rate-{rate}", 6
         path = f"/v1/feeds/{name}"
@@ -159,7 +159,7 @@ def rates(gateway, engine):
 
 
 def many(gateway, gifters, engine, used):
-    """Everybody counted and ranked: what gifts and reads cost, by microseconds that `used` tells."""
+    """Everybody counted and ranked: what gifts and reads cost, by the microseconds of `used`."""
     path, before = "/v1/feeds/many", used()
     gateway.call("PUT", f"{path}/policy", EVERYTHING)
     began = time.time()
@@ -175,7 +175,7 @@ def many(gateway, gifters, engine, used):
     began, after = time.time(), used()
     gateway.call("GET", mid)
     first, between = time.time() - began, used()
-    # One by one, since what the gateway does beside them is told too.
+    # One by one, since what the gateway does beside them counts too.
     took, work = [], []
     for _ in range(51):
         began, before = time.time(), used()

@@ -1,5 +1,5 @@
 -- The least that taking a gift must write, with no rule at all: its id, the lock of its user and kind, the next number, the
--- capped list, the history, the ledger, and what watchers hear. What the real scripts cost is told in multiples of this.
+-- capped list, the history, the ledger, and what watchers hear. What the real scripts cost is given in multiples of this.
 -- KEYS list seq id lock hist ledger   ARGV gift channel fingerprint
 if redis.call('SET', KEYS[3], ARGV[3], 'PX', 86400000, 'NX') == false then return 'duplicate' end
 local seq = redis.call('INCR', KEYS[2])

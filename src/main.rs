@@ -232,7 +232,7 @@ fn main() -> ExitCode {
             match load(settings.under(ServerArgs { config, data_dir, ..ServerArgs::default() }))
                 .map(|config| app::run_store_job(&config, &job))
             {
-                Ok(Ok(told)) => print(format!("{told}\n")),
+                Ok(Ok(text)) => print(format!("{text}\n")),
                 Ok(Err(error)) => refuse(FAILED, &error),
                 Err(error) => refuse(USAGE, &error),
             }
@@ -265,13 +265,13 @@ fn main() -> ExitCode {
                 Err(error) => return refuse(USAGE, &error),
             };
             match block_on(token_tool::check(&config, &options)) {
-                Ok(Ok(told)) => print(told),
+                Ok(Ok(text)) => print(text),
                 Ok(Err(error)) => refuse(FAILED, &error),
                 Err(error) => refuse(FAILED, &error),
             }
         }
         Some(Command::Source(SourceCommand::Try(options))) => match source::try_file(&options) {
-            Ok(told) => print(format!("{told}\n")),
+            Ok(text) => print(format!("{text}\n")),
             Err(error @ TryError::Usage(_)) => refuse(USAGE, &error),
             Err(error @ TryError::Refused(_)) => refuse(FAILED, &error),
         },
@@ -338,7 +338,7 @@ fn load(settings: ServerArgs) -> Result<Config, ConfigError> {
 
 fn serve(settings: ServerArgs) -> ExitCode {
     if settings.config.as_deref().is_some_and(|file| file == config::STDIN) {
-        let error = "a server reads its configuration again when it is told to (SIGHUP): give it a file, not \
+        let error = "a server reads its configuration again when it gets SIGHUP: give it a file, not \
                      standard input";
         return refuse(USAGE, &error);
     }

@@ -58,7 +58,7 @@ function show(id, items, more) {
 function feedItem({ feed, watchers, everywhere, epoch, seq }, seconds) {
   const known = before.feeds.get(feed);
   const moved = known?.epoch === epoch && seconds > 0 ? Math.max(0, seq - known.seq) / seconds : undefined;
-  // What other nodes have is told every two seconds: it may be behind what is here.
+  // Other nodes publish what they have every two seconds: it may be behind what is here.
   const count = everywhere > watchers ? `${units.format(watchers)} / ${units.format(everywhere)}` : units.format(watchers);
   return make("li", "", make("div", "name", feed), make("div", "facts",
     fact(said.watchers, count), make("span", "rate", moved === undefined ? "–" : said.rate(units.format(moved)))));

@@ -5,7 +5,7 @@
  */
 
 /**
- * Each new row once, for a while. A host may tell it to wait (new rows are kept, each once, as they are by then),
+ * Each new row once, for a while. A host may ask it to wait (new rows are kept, each once, as they are by then),
  * to take what is shown away, and to show a row again.
  */
 export class Alerts {
@@ -19,7 +19,7 @@ export class Alerts {
 
   /**
    * `begun` is when this page began, by the gateway's clock (Infinity when that is not known). It
-   * tells old from new where seqs cannot: in the first list, and after the numbering began anew.
+   * separates old from new where seqs cannot: in the first list, and after the numbering began anew.
    */
   constructor({ max, maxAge, hideAfter, begun }) {
     Object.assign(this, { max, maxAge, hideAfter, begun });

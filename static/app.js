@@ -37,7 +37,7 @@ const units = new Intl.NumberFormat(lang);
 const { feed } = document.body.dataset;
 const gifts = `/v1/feeds/${encodeURIComponent(feed)}/gifts`;
 const ticker = $("ticker");
-// What stands behind # never leaves the browser, so it is in nobody's log.
+// What is behind # never leaves the browser, so it is in nobody's log.
 const secrets = new URLSearchParams(location.hash.slice(1));
 if (secrets.has("token")) ticker.setAttribute("token", secrets.get("token"));
 if (secrets.has("key")) $("key").value = secrets.get("key");
@@ -130,7 +130,7 @@ function answer(ok, text, where = "answer") {
   $(where).textContent = text;
 }
 
-/** Runs one deed of the desk: its button rests meanwhile, and its outcome is told. */
+/** Runs one deed of the desk: its button rests meanwhile, and its outcome is shown. */
 async function deed(button, act, where) {
   button.disabled = true;
   try {

@@ -10,7 +10,7 @@ import { element } from "./rows.js";
 import { follow } from "./shared.js";
 import { speak } from "./words.js";
 
-/** The gateway that this file came from, or none when it was bundled into something else. */
+/** The gateway that this file came from, or nothing when it was bundled into something else. */
 const HOME = /^(https?:.*)\/static\/board\.js(\?.*)?$/.exec(import.meta.url)?.[1];
 
 const CSS = `
@@ -46,7 +46,7 @@ function sheets() {
 // Also imported where there is no document, when pages are rendered on a server.
 const Base = globalThis.HTMLElement ?? class {};
 
-/** What a board is told, by attribute or by the property of the same name. `lang` and `hidden` are every element's own. */
+/** Settings of a board, by attribute or by the property of the same name. `lang` and `hidden` are every element's own. */
 const SETTINGS = ["feed", "url", "theme", "period", "by", "goal", "max", "heading"];
 
 /**

@@ -3,7 +3,7 @@
 import "./board.js";
 
 const wishes = new URLSearchParams(location.search);
-// What stands behind # never leaves the browser, so it is in nobody's log.
+// What is behind # never leaves the browser, so it is in nobody's log.
 const secrets = new URLSearchParams(location.hash.slice(1));
 const { feed, goal } = document.body.dataset;
 

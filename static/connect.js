@@ -100,14 +100,14 @@ class Connection {
     if (without !== undefined && without !== "totals") throw new TypeError('`without` is "totals", or left out');
     this.without = without;
     this.as = as;
-    // Of a page for those who moderate; it never stands in an address.
+    // Of a page for those who moderate; it is never part of an address.
     this.key = key;
     this.onChange = onChange;
     this.onState = onState;
     this.onPresence = onPresence;
     const known = parsePosition(since);
     this.fold = new Fold(known && { ...known, rows, drops, control, capacity });
-    // A wrong address is the caller's mistake: it is told now, not retried for ever.
+    // A wrong address is the caller's mistake: it fails now and is not retried.
     feedUrl(this.base, "ws", { feed });
     this.#listen(true);
     this.#open();

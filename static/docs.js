@@ -7,7 +7,7 @@ const METHODS = ["post", "get", "put", "patch", "delete"];
 
 /**
  * What people come to do, in the order in which they need it: a heading, a sentence, and which operations belong there,
- * the most useful first. An operation stands in the first section that wants it; the last one takes what is left.
+ * the most useful first. An operation is in the first section that wants it; the last one takes what is left.
  */
 const TASKS = [
   ["Send gifts", "From your backend, one or many at once, now or later.", [/\/gifts(\/batch)?$/, /\/scheduled/]],

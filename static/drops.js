@@ -59,7 +59,7 @@ function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Milliseconds as m:ss, rounded up: 0:00 is over. */
+/** Milliseconds as m:ss, rounded up: 0:00 is the end. */
 function clock(ms) {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
@@ -104,7 +104,7 @@ class Card {
 }
 
 /**
- * Fills `root`. `deed(button, act)` runs what a button does and tells its outcome; `viewer()` is who buys;
+ * Fills `root`. `deed(button, act)` runs what a button does and shows its outcome; `viewer()` is who buys;
  * `serverTime()` is the gateway's clock; `onHold()` hears of every hold.
  */
 export class Drops {
@@ -127,7 +127,7 @@ export class Drops {
     setInterval(() => document.visibilityState === "visible" && this.#draw(), TICK);
   }
 
-  /** The feed's drops as watchers are told of them. */
+  /** The feed's drops as watchers see them. */
   show(drops) {
     this.#drops = drops;
     this.#draw();

@@ -1,4 +1,4 @@
-// The host's desk: what waits for a decision, what is on air, and what overlays are told. Everything is read from and
+// The host's desk: what waits for a decision, what is on air, and what overlays do. Everything is read from and
 // said to the API with the host's key; a stranger's text only ever becomes textContent.
 
 import { connect } from "./connect.js";
@@ -58,16 +58,16 @@ const key = new Key("tipcast-desk-key");
 let connection = null;
 /** What is running or comes next; another key makes it void. */
 let turn = 0;
-/** Gifts that wait, as they were told, oldest first. */
+/** Gifts that wait, oldest first. */
 let waiting = [];
-/** Decisions that are not told yet, by gift id: `{id, action, who, timer}`. Who is in here is not acted on again. */
+/** Decisions that the feed has not confirmed yet, by gift id: `{id, action, who, timer}`. Who is in here is not acted on again. */
 const pending = new Map();
 /** Gifts about which this desk has decided: they never come back on screen. */
 const decided = new Set();
 /** What was done last and can be undone: a function, or nothing. */
 let undoLast = null;
 let selected = null;
-/** Who watches, as it was told last. */
+/** The newest number of watchers. */
 let present = {};
 
 const call = (...what) => key.call(...what);
@@ -358,7 +358,7 @@ async function drawBlocks() {
 
 // ---------------------------------------------------------------- totals, leaders, goals; sources
 
-/** Totals, leaders and goals as the feed's own snapshots and changes tell them; a feed that counts nothing has none. */
+/** Totals, leaders and goals as the feed's own snapshots and changes have them; a feed that counts nothing has none. */
 function drawNumbers({ totals, goals }) {
   const periods = Object.entries(totals ?? {}).filter(([, it]) => it);
   $("numbers").hidden = periods.length === 0 && !goals?.length;

@@ -34,7 +34,7 @@ export class Key {
   /** `kept`: under which name it is kept. */
   constructor(kept) {
     this.#kept = kept;
-    // What stands behind # never leaves the browser; it goes from the address, which people copy and share.
+    // What is behind # never leaves the browser; it goes from the address, which people copy and share.
     const given = new URLSearchParams(location.hash.slice(1)).get("key");
     if (given) history.replaceState(null, "", location.pathname + location.search);
     let before = null;

@@ -1,5 +1,5 @@
 /**
- * The two ways to the gateway. Each takes an address and tells `heard(text)` for every frame and,
+ * The two ways to the gateway. Each takes an address and calls `heard(text)` for every frame and,
  * once, `ended(code, reason)`; neither reconnects by itself. The last argument has the classes of the transports. They
  * give back `{close()}`, and a socket `send(text)` too.
  */
@@ -12,7 +12,7 @@ export function bySocket(url, heard, ended, { WebSocket }, first) {
   const ws = new WebSocket(url);
   if (first) ws.onopen = () => ws.send(first);
   ws.onmessage = ({ data }) => heard(data);
-  // What went wrong is told by the close that follows; Node's `ws` throws where nobody listens.
+  // The close that follows says what went wrong; Node's `ws` throws where nobody listens.
   ws.onerror = () => {};
   ws.onclose = ({ code, reason }) => ended(code, reason);
   return {

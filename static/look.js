@@ -1,6 +1,6 @@
 /**
  * What a row looks like, wherever it is shown. A constructed stylesheet is no inline style: a page's
- * Content-Security-Policy does not stand in its way. All colours can be set from outside by the
+ * Content-Security-Policy does not hinder it. All colours can be set from outside by the
  * custom properties that docs/EMBEDDING.md lists.
  */
 

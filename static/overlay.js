@@ -14,11 +14,11 @@ const THEMES = ["dark", "light", "auto"];
 /** Where the gateway is: behind a proxy it may have a path in front of all of its own. */
 const HOME = new URL("../", import.meta.url).href;
 const wishes = new URLSearchParams(location.search);
-// What stands behind # never leaves the browser, so it is in nobody's log.
+// What is behind # never leaves the browser, so it is in nobody's log.
 const secrets = new URLSearchParams(location.hash.slice(1));
 const feed = document.body.dataset.feed;
 
-/** A wish out of range is not worth an error on a stream: it is told to the console and not followed. */
+/** A wish out of range is not worth an error on a stream: it is logged to the console and ignored. */
 function among(name, choices) {
   const wish = wishes.get(name);
   if (wish === null || choices.includes(wish)) return wish ?? choices[0];
@@ -61,13 +61,13 @@ document.documentElement.dataset.theme = theme;
 document.body.dataset.layout = layout;
 document.adoptedStyleSheets = [look()];
 
-/** The gateway's clock minus ours, as told at the start; corrected by what is heard later. */
+/** The gateway's clock minus ours, as of the start; corrected by later frames. */
 let ahead = null;
 let connection = null;
 let heardAt = Date.now();
 const serverNow = () => Math.max(Date.now() + (ahead ?? 0), connection?.serverTime() ?? 0);
 
-/** How far the gateway's clock is from ours; none when it does not say. */
+/** How far the gateway's clock is from ours; nothing when it does not say. */
 async function readClock() {
   const asked = Date.now();
   const answer = await fetch(`${HOME}v1/feeds/${encodeURIComponent(feed)}`, { cache: "no-store", signal: AbortSignal.timeout(3_000) });

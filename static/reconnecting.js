@@ -8,7 +8,7 @@
  *     events.addEventListener("delta", ({ data }) => change(JSON.parse(data)));
  *     events.close();
  *
- * For who only wants frames; `connect` also folds them into a list, and is told why it was refused.
+ * For who only wants frames; `connect` also folds them into a list, and hears why it was refused.
  */
 
 import { backoff } from "./fold.js";
@@ -35,7 +35,7 @@ export function reconnecting(url, { EventSource = globalThis.EventSource, withCr
     failures = 0;
   };
   const lost = () => {
-    // While it is connecting the browser comes back by itself, when the gateway's goodbye told it to.
+    // While it is connecting the browser comes back by itself, when the gateway's goodbye asked for it.
     if (over || source.readyState !== CLOSED) return;
     timer = setTimeout(open, backoff(failures));
     failures += 1;

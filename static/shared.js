@@ -35,7 +35,7 @@ class Shared {
       }),
       onState: heard((state, detail) => {
         this.#state = [state, detail];
-        // It is over: who comes later begins anew.
+        // This connection has ended: a later caller begins a new one.
         if (state === "closed") this.#forget();
         this.#tell("onState", state, detail);
       }),

@@ -23,7 +23,7 @@ const SAID = {
   },
 };
 
-/** Fills `root`. `deed(button, act)` runs what a button does and tells its outcome; `secret` is a viewer's token. */
+/** Fills `root`. `deed(button, act)` runs what a button does and shows its outcome; `secret` is a viewer's token. */
 export class Show {
   #said;
   /** The id of the gift that was sent from here last. */

@@ -13,7 +13,7 @@ export function soundOf(wish) {
     const url = new URL(wish, location.href);
     if (url.origin === location.origin || url.protocol === "https:") return url.href;
   } catch {
-    // Told by who asked.
+    // The caller says so.
   }
   return null;
 }

@@ -14,7 +14,7 @@ const TICK = 1_000;
 /** Screen readers get at most one summary in this time, in milliseconds. */
 const SUMMARY_EVERY = 6_000;
 
-/** The gateway that this file came from, or none when it was bundled into something else. */
+/** The gateway that this file came from, or nothing when it was bundled into something else. */
 const HOME = /^(https?:.*)\/static\/ticker\.js(\?.*)?$/.exec(import.meta.url)?.[1];
 
 const CSS = `
@@ -48,7 +48,7 @@ function sheets() {
   return [look(), sheet];
 }
 
-/** A place for the page's own content, with what stands there otherwise. */
+/** A place for the page's own content, with what is there otherwise. */
 function slot(name, ...otherwise) {
   const made = document.createElement("slot");
   made.name = name;
@@ -183,7 +183,7 @@ export class TipcastTicker extends Base {
   }
 
   attributeChangedCallback(name, before, now) {
-    // Attributes that stood in the page are told before the place is; `isConnected` is true by then.
+    // Attributes of the page are set before the element is connected; `isConnected` is true by then.
     if (!this.#placed || before === now) return;
     if (name === "lang") this.#speak();
     else if (name === "max") this.#draw(false);

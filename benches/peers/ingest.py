@@ -54,7 +54,7 @@ def measure(run):
 
 
 def call_of(server, redis, batch):
-    """The very call that the gateway makes for one request of so many gifts, as Redis sees it."""
+    """The very call that the gateway makes for one request with this number of gifts, as Redis sees it."""
     feed = f"http://127.0.0.1:{server.port}/v1/feeds/bench-ceiling"
     ask(f"{feed}/policy", {"dedup": "off"}, "PUT")
     # A full list, as nearly all are.

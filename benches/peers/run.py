@@ -97,7 +97,7 @@ def full(run):
 
 
 def crowd(watchers):
-    """So many watchers, 2 000 of each source address: past some thousands of one address, the kernel's search for a
+    """This number of watchers, 2 000 of each source address: past some thousands of one address, the kernel's search for a
     free port costs more than anything that is measured."""
     return ["--watchers", watchers, "--source-addresses", -(-watchers // 2000)]
 
@@ -140,7 +140,7 @@ def scaling(run):
     # without watchers and subtracted.
     for watchers, feeds in ((100, 1), (1000, 1), (4000, 1), (16000, 1), (16000, 30), (16000, 1000)):
         rate = 50_000 * feeds / watchers
-        # Beside it, what the kernel alone makes of so many sockets shows in the others' growth.
+        # Beside it, what the kernel alone makes of this number of sockets shows in the others' growth.
         for kind in (kind for kind in ALL if kind in (Tipcast, Nchan, UWebSockets)):
             work = ["--feeds", feeds, "--rate", rate] + (["--flush-ms", 0] if kind is Tipcast else [])
             try:

@@ -1,6 +1,6 @@
 // Package tipcast sends gifts to a Tipcast gateway, reads its reports, and checks its webhooks.
 //
-// Every call takes a context and is retried until it is over: while the gateway does not answer, or asks to come again
+// Every call takes a context and is retried until the context has ended: while the gateway does not answer, or asks to come again
 // (429, 503 and other 5xx), with the same id, so that a gift is taken once however often it had to be sent.
 package tipcast
 
@@ -301,7 +301,7 @@ type Group struct {
 	Max int
 	// Lease on what was claimed; 30 s when zero. Handling a claim has to be over before it.
 	Lease time.Duration
-	// Log is told of outages; slog.Default() when nil.
+	// Log hears of outages; slog.Default() when nil.
 	Log *slog.Logger
 }
 
@@ -317,11 +317,11 @@ func (g *Group) Consume(ctx context.Context, handle Handler) error {
 	return g.ConsumeTypes(ctx, Handlers{"*": handle})
 }
 
-// ConsumeTypes hands every entry to the handler of its type, at least once, until ctx is over. What a handler returned nil
+// ConsumeTypes hands every entry to the handler of its type, at least once, until ctx has ended. What a handler returned nil
 // for is acknowledged. An entry whose handler fails or panics, or that cannot be read, is logged, given back alone after a
 // pause that grows with its attempts, and comes again; its neighbours go on. Where nothing works any more, because your
 // database is away, entries are claimed one by one with growing pauses, up to a minute. The gateway makes an entry a dead
-// letter after its 16th attempt. Outages of the gateway, however long, are waited out. An error is returned when ctx is over,
+// letter after its 16th attempt. Outages of the gateway, however long, are waited out. An error is returned when ctx has ended,
 // and a *Problem where the first claim is refused.
 //
 // An entry may come twice: know it by its EventID, as EventStore does.
@@ -444,7 +444,7 @@ func (g *Group) handle(ctx context.Context, handlers Handlers, entry Entry) (err
 	return handle(ctx, entry)
 }
 
-// settle acknowledges and gives back, also when ctx is over, or what was done would come again. Where nobody answers, the
+// settle acknowledges and gives back, also when ctx has ended, or what was done would come again. Where nobody answers, the
 // leases run out and the entries come again.
 func (g *Group) settle(ctx context.Context, done, rest []string) {
 	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -381,7 +381,7 @@ func TestAConsumerOutlivesALongOutageAndSaysSo(t *testing.T) {
 	defer func(before time.Duration) { outage = before }(outage)
 	outage = -20*time.Second + time.Second // Beside the wait of a claim.
 	logged, got := make(chan string, 1024), make(chan string, 1024)
-	// A claim that is given up just as its answer comes leaves the entry leased: it comes again when the lease is over, which
+	// A claim that is given up just as its answer comes leaves the entry leased: it comes again when the lease has ended, which
 	// has to be well inside the test's time.
 	group := &Group{
 		Client: g.Client, Feed: "show", Group: "game", Lease: time.Second,

@@ -92,7 +92,7 @@ pub fn bodies(data: &[u8]) {
     judge(Settings::parse(raw).err());
 }
 
-/// Commands of a socket: never panics, and never tells a credential.
+/// Commands of a socket: never panics, and never shows a credential.
 pub fn command(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match command::parse(text) {
@@ -114,7 +114,7 @@ pub fn forms(data: &[u8]) {
     }
 }
 
-/// Headers by which proxies say for whom they ask.
+/// Headers by which proxies name the client.
 pub fn forwarded(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         assert!(fuzzed::forwarded(text).iter().all(Option::is_some));

@@ -16,7 +16,7 @@
 --           whose units are free again; message; and at the end user. Ended holds stay for a while
 --   holds   ZSET: "h COUNT USER CLAIM" by the end of the hold, while it is unpaid; then, when it was not
 --           paid, "x COUNT USER CLAIM" by when it is forgotten. A hold holds while its h is here and its
---           time is not over: whoever takes the h out is the only one
+--           time has not come: the call that takes the h out is the only one
 --   units   HASH, user -> "KEYS.units CLAIM ...", units held and sold, and the first claims that stand
 -- USER is a digest. Counts are integers up to 10^9. CLAIM is an id, or "USER~" and an id that a viewer chose.
 --

@@ -45,7 +45,7 @@ for at = 1, #last, 2 do
 end
 for _, it in ipairs(kept) do call('HSET', unpack(it)) end
 if #moved > 0 then call('ZADD', DUE, unpack(moved)) end
--- What is due already stands in front.
+-- What is due already is in front.
 local is_all = #last < 2 * LOOK or tonumber(last[2]) <= now
 local first = tonumber(call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
 return { first and format('%d', first) or '', is_all and '' or format('%d', stay), format('%d', #kept) }

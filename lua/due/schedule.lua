@@ -1,7 +1,7 @@
 -- schedule: a feed's due queue: what is to be done at its time.
 --
 --   due    ZSET, when it is due -> "ORDER KINDID": ORDER has 16 digits and grows with every entry that comes, so that entries of
---          the same time stand in order of arrival; KIND is one letter, see domain::due
+--          the same time are in order of arrival; KIND is one letter, see domain::due
 --   later  HASH, of gifts: id -> "MEMBER MADE\n" and the record of the gift, MADE when it joined; and "#" -> the last ORDER
 --
 -- A feed must be in the index of feeds (due/register) before its first entry is in due, or no node looks at it.

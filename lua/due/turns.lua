@@ -19,7 +19,7 @@ local FEEDS, MARKS = KEYS.feeds, KEYS.marks
 if ITEM_COUNT == 0 and call('EXISTS', FEEDS) == 0 then return { '', '0' } end
 local now = LATER.clock.now
 
--- Whoever registers a feed adds to its queue afterwards, within this many milliseconds or not at all: what is not
+-- A caller that registers a feed adds to its queue afterwards, within this many milliseconds or not at all: what is not
 -- there before may still come.
 local PROMISE = 5000
 
@@ -47,7 +47,7 @@ for n = 1, ITEM_COUNT do
       call('ZADD', FEEDS, 'LT', format('%d', math.max(next_due, now)), feed)
     end
   elseif registration(known) ~= registration(mark) then
-    -- Something came meanwhile, perhaps after the queue was looked at: it stands there for that already.
+    -- Something came meanwhile, perhaps after the queue was looked at: it is there for that already.
     if next_due then call('ZADD', FEEDS, 'LT', format('%d', math.max(next_due, now)), feed) end
   elseif plain(known) ~= mark then
     -- This turn ran out, and somebody else has, or had, the next one.

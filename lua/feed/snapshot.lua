@@ -1,4 +1,4 @@
--- snapshot: the list as it stands. Removes rows whose time is over; of a feed that nobody wrote to
+-- snapshot: the list as it stands. Removes rows whose time has ended; of a feed that nobody wrote to
 -- it writes nothing.
 --
 -- KEYS list hist meta policy shown control announced

@@ -64,7 +64,7 @@ local function hand(member, number, attempt, text)
   taken = taken + 1
 end
 
--- Those whose lease is over, by number.
+-- Those whose lease has ended, by number.
 table.sort(over)
 local from, last = false, false
 for n = 1, math.min(#over, most) do

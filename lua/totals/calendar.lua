@@ -32,7 +32,7 @@ function calendar.begin_session(id)
   begin_goals('session')
 end
 
--- The period is over, or the clock went back behind its beginning.
+-- The period has ended, or the clock went back behind its beginning.
 local function turn(period, bound)
   local run, before = runs.open[period], runs.ended[period]
   if feed.now < run.since and before and before.since <= feed.now and feed.now < before['until'] then

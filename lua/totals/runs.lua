@@ -6,7 +6,7 @@
 --           last                the number of the last run
 --           notified_at         when watchers were notified last
 --           session             how the session began, where one did by name: {"since":MS,"id":TEXT}
---           cursor              where the search for users whom no run needs goes on; missing where there is nothing to search for
+--           cursor              where the search for users that no run needs goes on; missing where there is nothing to search for
 --           runs                {"number","period","state","since","until"}: state is open, ended (of each period the last one) or
 --                               gone (to be removed); all and session have no until
 --           goals               {"goal","period","by","target","reached_at","title"}: no reached_at before that
@@ -53,7 +53,7 @@ if STRINGS.totals then
   if is_whole then sort() end
 end
 
--- Whether the time of a run is over, or the clock went back behind its beginning.
+-- Whether the time of a run has ended, or the clock went back behind its beginning.
 function runs.is_over(run)
   return run['until'] and (now >= run['until'] or now < run.since - TOLERATED_MS)
 end

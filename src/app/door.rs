@@ -145,26 +145,32 @@ mod tests {
     use crate::config::{Flags, load};
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_section() {
+    fn an_unreadable_setting_is_named_with_its_section() {
         let refused = |change: fn(&mut Config)| {
             let mut config = load(None, Vec::new(), Flags::default()).unwrap();
             change(&mut config);
             rules(&config).err().unwrap().0
         };
-        let told = refused(|c| c.auth.producer_keys = vec!["hunter2".to_owned().into()]);
-        assert!(told.starts_with("[auth] producer_keys: entry 1") && !told.contains("hunter2"), "{told}");
-        let told = refused(|c| c.auth.admin_keys = vec!["hunter2".to_owned().into()]);
-        assert!(told.starts_with("[auth] admin_keys: entry 1") && !told.contains("hunter2"), "{told}");
-        let told = refused(|c| c.auth.tokens.hs256_secrets = vec!["hunter2".to_owned().into()]);
+        let message = refused(|c| c.auth.producer_keys = vec!["hunter2".to_owned().into()]);
         assert!(
-            told.starts_with("[auth.tokens] hs256_secrets: entry 1") && !told.contains("hunter2"),
-            "{told}"
+            message.starts_with("[auth] producer_keys: entry 1") && !message.contains("hunter2"),
+            "{message}"
         );
-        let told = refused(|c| c.auth.tokens.jwks_file = "/no/such.json".into());
-        assert!(told.starts_with("[auth.tokens] jwks_file: /no/such.json"), "{told}");
-        let told = refused(|c| c.auth.tokens.jwks_url = "login.example".into());
-        assert!(told.starts_with("[auth.tokens] jwks_url"), "{told}");
-        let told = refused(|c| {
+        let message = refused(|c| c.auth.admin_keys = vec!["hunter2".to_owned().into()]);
+        assert!(
+            message.starts_with("[auth] admin_keys: entry 1") && !message.contains("hunter2"),
+            "{message}"
+        );
+        let message = refused(|c| c.auth.tokens.hs256_secrets = vec!["hunter2".to_owned().into()]);
+        assert!(
+            message.starts_with("[auth.tokens] hs256_secrets: entry 1") && !message.contains("hunter2"),
+            "{message}"
+        );
+        let message = refused(|c| c.auth.tokens.jwks_file = "/no/such.json".into());
+        assert!(message.starts_with("[auth.tokens] jwks_file: /no/such.json"), "{message}");
+        let message = refused(|c| c.auth.tokens.jwks_url = "login.example".into());
+        assert!(message.starts_with("[auth.tokens] jwks_url"), "{message}");
+        let message = refused(|c| {
             c.auth.keys = vec![crate::config::KeyTable {
                 name: "game".into(),
                 hash: Some("x".to_owned().into()),
@@ -172,14 +178,14 @@ mod tests {
                 ..Default::default()
             }];
         });
-        assert!(told.starts_with("[[auth.keys]] 1 (\"game\"): hash"), "{told}");
-        let told = refused(|c| c.http.hosts = vec!["https://a".into()]);
-        assert!(told.starts_with("[http] hosts: \"https://a\""), "{told}");
-        let told = refused(|c| c.http.allowed_origins = vec!["show.example".into()]);
-        assert!(told.starts_with("[http] allowed_origins: \"show.example\""), "{told}");
-        let told = refused(|c| c.http.trusted_proxies = vec!["nginx".into()]);
-        assert!(told.starts_with("[http] trusted_proxies: \"nginx\""), "{told}");
-        let told = refused(|c| c.http.forwarded_header = "X-Real-IP".into());
-        assert!(told.starts_with("[http] forwarded_header"), "{told}");
+        assert!(message.starts_with("[[auth.keys]] 1 (\"game\"): hash"), "{message}");
+        let message = refused(|c| c.http.hosts = vec!["https://a".into()]);
+        assert!(message.starts_with("[http] hosts: \"https://a\""), "{message}");
+        let message = refused(|c| c.http.allowed_origins = vec!["show.example".into()]);
+        assert!(message.starts_with("[http] allowed_origins: \"show.example\""), "{message}");
+        let message = refused(|c| c.http.trusted_proxies = vec!["nginx".into()]);
+        assert!(message.starts_with("[http] trusted_proxies: \"nginx\""), "{message}");
+        let message = refused(|c| c.http.forwarded_header = "X-Real-IP".into());
+        assert!(message.starts_with("[http] forwarded_header"), "{message}");
     }
 }

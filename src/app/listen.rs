@@ -17,7 +17,7 @@ const STUCK_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
 /// A listening socket on `address`.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     open(address).map_err(|error| {
-        let told = match error.kind() {
+        let advice = match error.kind() {
             io::ErrorKind::AddrInUse => {
                 "another program listens there; stop it, or choose another port with --listen"
             }
@@ -29,7 +29,7 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
             }
             _ => "choose another address with --listen",
         };
-        StartError::Listen(format!("cannot listen on {address} ({error}): {told}"))
+        StartError::Listen(format!("cannot listen on {address} ({error}): {advice}"))
     })
 }
 

@@ -92,8 +92,8 @@ async fn a_body_without_end_is_refused_and_then_cut() {
 async fn a_body_that_comes_too_slowly_is_a_problem_of_its_own() {
     let served = serve(|config| config.http.body_timeout_ms = 150);
     let slow = say(served.address, &post("Content-Length: 80\r\n\r\n{")).await;
-    let told = hear(slow).await;
-    assert!(told.starts_with("HTTP/1.1 408") && told.contains("/problems/body-timeout"), "{told}");
+    let answer = hear(slow).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("/problems/body-timeout"), "{answer}");
     served.stop.send(()).unwrap();
     served.running.await.unwrap().unwrap();
 }

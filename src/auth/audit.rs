@@ -260,18 +260,18 @@ mod tests {
         let target = AuditSink::parse(file.to_str().unwrap());
         audit.open(&target).unwrap();
         audit.write(&line);
-        let told = "{\"time\":\"1970-01-01T00:00:00.000Z\",\"key\":\"host\",\"right\":\"moderate\",\"feed\":\"show\",\
+        let written = "{\"time\":\"1970-01-01T00:00:00.000Z\",\"key\":\"host\",\"right\":\"moderate\",\"feed\":\"show\",\
                     \"action\":\"DELETE rows\",\"target\":\"e-1\",\"outcome\":\"done\"}\n";
         let moved = dir.path().join("audit.log.1");
         let wait = |path: &std::path::Path| {
             audit.lines.as_ref().unwrap().flush(Duration::from_secs(20));
             std::fs::read_to_string(path).unwrap()
         };
-        assert_eq!(wait(&file), told, "what came before the file was opened is not in it");
+        assert_eq!(wait(&file), written, "what came before the file was opened is not in it");
         std::fs::rename(&file, &moved).unwrap();
         audit.open(&target).unwrap();
         audit.write(&line);
-        assert_eq!((wait(&file), wait(&moved)), (told.to_owned(), told.to_owned()));
+        assert_eq!((wait(&file), wait(&moved)), (written.to_owned(), written.to_owned()));
         let unwritable = AuditSink::File(dir.path().join("no/such/folder"));
         assert!(audit.open(&unwritable).is_err() && audit.is_on(), "it goes on where it was");
         audit.open(&AuditSink::Nowhere).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_chooses_in_a_line_is_cut() {
+    fn a_log_line_cuts_values_that_clients_choose() {
         let dir = tempfile::TempDir::new().unwrap();
         let file = dir.path().join("audit.log");
         let audit = Audit::start(Arc::default(), Arc::default()).unwrap();

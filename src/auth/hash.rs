@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_and_not_shown() {
+    fn invalid_keys_are_refused_and_not_shown() {
         let hash = KeyHash::of("x").to_string();
         for bad in [
             "",

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_and_secrets_are_not_shown() {
+    fn invalid_sources_are_refused_and_secrets_not_shown() {
         let (hash, gifts) = (KeyHash::of("x").to_string(), words(&["gifts"]));
         let right = KeySpec { name: "a", hash: Some(&hash), may: &gifts, ..KeySpec::default() };
         assert!(Key::parse(right).is_ok());
@@ -265,7 +265,7 @@ mod tests {
         assert!(Key::parse(signed).unwrap().secret().is_some());
         let (none, both) = (words(&[]), words(&["gifts", "read"]));
         let (admin, some, odd) = (words(&["admin"]), words(&["show-*"]), words(&["a*b"]));
-        for (spec, told) in [
+        for (spec, message) in [
             (KeySpec { name: "", ..right }, "name"),
             (KeySpec { name: "a b", ..right }, "name"),
             (KeySpec { hash: None, ..right }, "hash"),
@@ -281,7 +281,7 @@ mod tests {
             (KeySpec { hash: Some(&hash), ..signed }, "no hash"),
         ] {
             let refused = Key::parse(spec).map(|_| ()).unwrap_err();
-            assert!(refused.contains(told), "{told}: {refused}");
+            assert!(refused.contains(message), "{message}: {refused}");
             assert!(!refused.contains("operators") && !refused.contains(&SECRET[6..]), "{refused}");
         }
     }

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_never_taken_again_until_no_such_token_lives() {
+    fn a_revoked_token_stays_refused_for_its_whole_life() {
         let revoked = Revoked::default();
         let mark = viewer_mark("ann");
         assert!(revoked.refuse(mark, Millis(1_000), Millis(5_000)));

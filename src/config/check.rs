@@ -18,12 +18,12 @@ impl Config {
     /// The address to listen on. Resolves host names.
     pub fn listen_address(&self) -> Result<SocketAddr, ConfigError> {
         let listen = &self.http.listen;
-        let told = "give an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
+        let advice = "give an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
         let found = listen.to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(address)) => Ok(address),
-            Ok(None) => Err(ConfigError(format!("[http] listen: {listen:?} names no address; {told}"))),
-            Err(e) => Err(ConfigError(format!("[http] listen: {listen:?} cannot be used ({e}); {told}"))),
+            Ok(None) => Err(ConfigError(format!("[http] listen: {listen:?} names no address; {advice}"))),
+            Err(e) => Err(ConfigError(format!("[http] listen: {listen:?} cannot be used ({e}); {advice}"))),
         }
     }
 
@@ -238,19 +238,19 @@ impl Config {
         let scheme =
             redis.url.split_once("://").map(|(scheme, _)| scheme.split('+').next().unwrap_or_default());
         if !redis.url.is_empty() && !matches!(scheme, Some("redis" | "rediss" | "unix")) {
-            let told = "it must look like redis://127.0.0.1:6379, redis+cluster://a:6379,b:6379 or \
+            let advice = "it must look like redis://127.0.0.1:6379, redis+cluster://a:6379,b:6379 or \
                         redis+sentinel://a:26379,b:26379/PRIMARY, or be empty for the embedded store";
-            return Err(ConfigError(format!("[redis] url is not a Redis URL; {told}")));
+            return Err(ConfigError(format!("[redis] url is not a Redis URL; {advice}")));
         }
         if redis.client_cert.as_os_str().is_empty() != redis.client_key.as_os_str().is_empty() {
-            let told = "[redis] client_cert and client_key belong together: set both, or none";
-            return Err(ConfigError(told.into()));
+            let advice = "[redis] client_cert and client_key belong together: set both, or none";
+            return Err(ConfigError(advice.into()));
         }
         let has_files = !redis.ca_file.as_os_str().is_empty() || !redis.client_cert.as_os_str().is_empty();
         if has_files && scheme == Some("redis") {
-            let told = "[redis] ca_file and client_cert are for TLS, and the url asks for none: write rediss:// in \
+            let advice = "[redis] ca_file and client_cert are for TLS, and the url asks for none: write rediss:// in \
                         place of redis://, or leave the files out";
-            return Err(ConfigError(told.into()));
+            return Err(ConfigError(advice.into()));
         }
         if redis.url.is_empty() && embedded.data_dir.as_os_str().is_empty() {
             return Err(ConfigError(
@@ -335,8 +335,8 @@ mod tests {
     fn beyond_loopback_it_needs_keys_or_insecure() {
         let mut config = default();
         config.http.listen = "0.0.0.0:8080".into();
-        let told = config.check().unwrap_err().0;
-        assert!(told.contains("--insecure") && told.contains("tipcast key new"), "{told}");
+        let advice = config.check().unwrap_err().0;
+        assert!(advice.contains("--insecure") && advice.contains("tipcast key new"), "{advice}");
         config.http.insecure = true;
         assert_eq!(config.check(), Ok(()));
         assert!(config.warnings()[0].contains("0.0.0.0:8080"), "{:?}", config.warnings());
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn values_out_of_range_are_named() {
         assert!(refused(|c| c.http.listen = "8080".into()).contains("[http] listen"));
         assert!(refused(|c| c.redis.url = "localhost:6379".into()).contains("[redis] url"));
         assert!(refused(|c| c.http.shutdown_ms = 0).contains("[http] shutdown_ms"));
@@ -360,8 +360,8 @@ mod tests {
     fn combinations_that_would_go_wrong_are_refused_with_what_would_happen() {
         assert!(refused(|c| c.limits.watchers = 10).contains("could take every place"));
         assert!(refused(|c| c.limits.request_burst = 500).contains("does nothing without"));
-        let told = refused(|c| (c.limits.requests_per_second, c.limits.request_burst) = (10, 50));
-        assert!(told.contains("could never pass"), "{told}");
+        let advice = refused(|c| (c.limits.requests_per_second, c.limits.request_burst) = (10, 50));
+        assert!(advice.contains("could never pass"), "{advice}");
         assert!(refused(|c| c.http.max_batch_bytes = 4_096).contains("refused in a batch"));
         let mut config = default();
         (config.limits.watchers, config.limits.requests_per_second) = (0, 10);
@@ -378,17 +378,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_but_useless_is_a_warning() {
+    fn useless_settings_are_warned_about() {
         let mut config = default();
         config.redis.url = "redis://127.0.0.1".into();
         assert_eq!(config.warnings(), Vec::<String>::new());
         config.embedded.data_dir = "/var/lib/tipcast".into();
         config.auth.producer_keys = vec!["correct horse battery".to_owned().into()];
-        let told = config.warnings();
-        assert_eq!((config.check(), told.len()), (Ok(()), 2));
-        assert!(told[0].contains("/var/lib/tipcast") && !told[1].contains("horse"), "{told:?}");
+        let advice = config.warnings();
+        assert_eq!((config.check(), advice.len()), (Ok(()), 2));
+        assert!(advice[0].contains("/var/lib/tipcast") && !advice[1].contains("horse"), "{advice:?}");
         config.auth.admin_keys = vec!["staple battery horse".to_owned().into()];
-        let told = config.warnings();
-        assert!(told[2].contains("admin_keys") && !told[2].contains("horse"), "{told:?}");
+        let advice = config.warnings();
+        assert!(advice[2].contains("admin_keys") && !advice[2].contains("horse"), "{advice:?}");
     }
 }

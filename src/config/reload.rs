@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_default_file_marks_is_reloaded_and_the_rest_waits() {
+    fn settings_marked_in_the_default_file_are_reloaded() {
         let running = load(None, Vec::new(), Flags::default()).unwrap();
         let table = serde_json::to_value(&running).unwrap();
         let mut marked = Vec::new();

@@ -163,18 +163,18 @@ pub enum Reviewed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reviewing {
     /// The answer.
-    pub told: Reviewed,
+    pub outcome: Reviewed,
     /// What became of the gift by this very call, by the wish or by time; `None` if that was decided before.
     pub done: Option<GiftFate>,
 }
 
 impl Reviewing {
     /// About a gift that is not in review and not remembered.
-    pub const UNKNOWN: Reviewing = Reviewing { told: Reviewed::Unknown, done: None };
+    pub const UNKNOWN: Reviewing = Reviewing { outcome: Reviewed::Unknown, done: None };
 
     /// The answer to a decision `wish` about a gift about which `decided` was decided, `now`, by this call, or before.
     pub fn of(wish: Decision, decided: Decision, known: GiftFate, now: bool) -> Reviewing {
-        Reviewing { done: now.then(|| known.clone()), told: Reviewed::again(wish, decided, known) }
+        Reviewing { done: now.then(|| known.clone()), outcome: Reviewed::again(wish, decided, known) }
     }
 }
 

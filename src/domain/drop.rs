@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn absent_members_have_their_defaults() {
         let spec = parse(r#"{"gift":{"id":"r","name":"Rocket"},"total":100}"#).unwrap();
         assert_eq!((spec.per_user, spec.hold_ttl_ms, spec.max_holds_per_user), (1, 1_800_000, 3));
         assert_eq!((spec.opens_at, spec.closes_at), (None, None));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn an_invalid_place_is_refused() {
         for bad in
             ["", "1", "-", "1-", "-1-2", "+1-2", "1-2-3", "a-1", "999999999999999-1", "1-9007199254740992"]
         {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn absent_members_have_their_defaults() {
         let spec = parse(&body()).unwrap();
         assert_eq!((spec.batch_max, spec.batch_ms, spec.max_age_ms), (128, 1_000, 0));
         assert_eq!((spec.delivery, spec.secret.as_str()), (Delivery::AtLeastOnce, SECRET));
@@ -413,7 +413,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_taken_as_an_address_has_a_host_and_no_credentials(text in "(?i)(https?:/?/?)?[a-z0-9.:@/#?\\[\\]%\\\\ -]{0,40}") {
+        fn accepted_addresses_have_a_host_and_no_credentials(text in "(?i)(https?:/?/?)?[a-z0-9.:@/#?\\[\\]%\\\\ -]{0,40}") {
             if fault_of_url(&text).is_none() {
                 let url = Url::parse(&text).unwrap();
                 prop_assert!(matches!(url.scheme(), "http" | "https") && url.has_host());

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_claim_leaves_out_has_its_default() {
+    fn a_claim_gets_defaults_for_absent_fields() {
         let short = pull(r#"{"consumer":"a"}"#).unwrap();
         let ask = Ask { max: 128, lease_ms: 30_000, from: Start::Start };
         assert_eq!(short, Pull { consumer: "a".into(), ask, wait_ms: 0 });

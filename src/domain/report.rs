@@ -318,10 +318,10 @@ mod tests {
     #[test]
     fn an_entry_is_told_with_what_it_has() {
         let feed: FeedId = "show".parse().unwrap();
-        let told = |entry: &Entry, attempt| {
-            let mut told = String::new();
-            entry.push_json(&mut told, &feed, attempt);
-            told
+        let spelled = |entry: &Entry, attempt| {
+            let mut spelled = String::new();
+            entry.push_json(&mut spelled, &feed, attempt);
+            spelled
         };
         let mut entry = Entry {
             cursor: Cursor(17),
@@ -341,28 +341,31 @@ mod tests {
         let delta = r#""delta":{"count":2,"value":{"amount":500,"currency":"EUR"}},"#;
         let gift = r#""gift":{"id":"g:1","count":2}}"#;
         let middle = r#""attempt":2,"seq":3,"row":"e-3","#;
-        assert_eq!(told(&entry, Some(2)), format!(r#"{head}accepted"{at}{middle}{delta}{gift}"#));
+        assert_eq!(spelled(&entry, Some(2)), format!(r#"{head}accepted"{at}{middle}{delta}{gift}"#));
         (entry.seq, entry.row, entry.status) = (None, None, EntryStatus::Suppressed);
         let suppressed = format!(r#"{head}suppressed"{at}{delta}{gift}"#);
-        assert_eq!(told(&entry, None), suppressed);
+        assert_eq!(spelled(&entry, None), suppressed);
         assert_eq!(entry.gift_id().as_deref(), Some("g:1"));
         entry.delta = entry.delta.map(Delta::negative);
         let less = r#""delta":{"count":-2,"value":{"amount":-500,"currency":"EUR"}}"#;
-        assert!(told(&entry, None).contains(less));
+        assert!(spelled(&entry, None).contains(less));
         entry.delta = Some(Delta { count: 1, value: None });
         (entry.drop, entry.hold) = ("d1".parse().ok(), "d1~c:1".parse().ok());
         let sold = r#","drop":"d1","hold":"d1~c:1","delta":{"count":1},"gift""#;
-        assert!(told(&entry, None).contains(sold), "{}", told(&entry, None));
+        assert!(spelled(&entry, None).contains(sold), "{}", spelled(&entry, None));
         entry.trace = Some(TraceParent::root([7; 16], [8; 8]).into());
         let trace = format!("\"traceparent\":\"00-{}-{}-03\",\"drop\":", "07".repeat(16), "08".repeat(8));
-        assert!(told(&entry, None).contains(&trace));
+        assert!(spelled(&entry, None).contains(&trace));
         entry.trace = entry.trace.map(|it| Trace { state: TraceState::read(["a=\"1\""].into_iter()), ..it });
-        assert!(told(&entry, None).contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"drop\":"));
+        assert!(spelled(&entry, None).contains("-03\",\"tracestate\":\"a=\\\"1\\\"\",\"drop\":"));
         entry.reason = Some("\"chargeback\"".into());
-        assert!(told(&entry, None).contains("\"delta\":{\"count\":1},\"reason\":\"chargeback\",\"gift\":"));
+        assert!(
+            spelled(&entry, None).contains("\"delta\":{\"count\":1},\"reason\":\"chargeback\",\"gift\":")
+        );
         let goal = Entry { status: EntryStatus::Goal, delta: None, drop: None, hold: None, ..entry };
         assert!(
-            told(&goal, None).contains("\"type\":\"goal.reached\"") && !told(&goal, None).contains("delta")
+            spelled(&goal, None).contains("\"type\":\"goal.reached\"")
+                && !spelled(&goal, None).contains("delta")
         );
     }
 

@@ -86,8 +86,8 @@ fn set_by_a_test() -> i64 {
     let file = FILE.get_or_init(|| {
         std::env::var_os("TIPCAST_FAULTS").map(|dir| std::path::Path::new(&dir).join("clock"))
     });
-    let told = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-    told.and_then(|ms| ms.trim().parse().ok()).unwrap_or(0)
+    let written = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    written.and_then(|ms| ms.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(not(feature = "faults"))]

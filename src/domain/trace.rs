@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_noted_is_one_list_however_many_headers_it_came_in() {
+    fn trace_state_of_several_headers_is_one_list() {
         assert_eq!(state(&["rojo=00f067aa0ba902b7"]).as_deref(), Some("rojo=00f067aa0ba902b7"));
         assert_eq!(state(&[" a=1 ,, b@v=x y\t", "0c/*-_=~!"]).as_deref(), Some("a=1,b@v=x y,0c/*-_=~!"));
         assert_eq!(state(&[]), None);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn invalid_headers_are_refused() {
         for bad in [
             "",
             "00",

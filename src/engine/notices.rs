@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_keep_up_is_told_that_something_was_missed_and_then_the_newest() {
+    async fn a_slow_subscriber_gets_a_gap_and_then_the_newest() {
         let notices = Notices::default();
         let mut slow = notices.subscribe();
         for _ in 0..=MAX_QUEUED_NOTICES {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gathers_is_woken_by_many_changes_or_by_anything_else_and_finds_all_of_them() {
+    async fn a_collecting_watcher_wakes_at_enough_changes_and_finds_all() {
         let notices = Arc::new(Notices::default());
         let mut gathering = notices.subscribe();
         let changes = || Notice::Changes(Arc::new([]));

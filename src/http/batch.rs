@@ -205,10 +205,10 @@ mod tests {
         };
         let outcomes = vec![Outcome::New(answer.clone()), Outcome::Duplicate(answer)];
         assert_eq!(fill(&mut fates, outcomes), Some(()));
-        let told: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
         let counted = ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"];
-        assert_eq!(counted.map(|name| told[name].as_u64().unwrap()), [1, 0, 0, 1, 0, 2]);
-        let results = told["results"].as_array().unwrap();
+        assert_eq!(counted.map(|name| json[name].as_u64().unwrap()), [1, 0, 0, 1, 0, 2]);
+        let results = json["results"].as_array().unwrap();
         let statuses: Vec<_> = results.iter().map(|r| r["status"].as_str().unwrap()).collect();
         assert_eq!(statuses, ["rejected", "accepted", "rejected", "accepted"]);
         assert!(results.iter().enumerate().all(|(n, r)| r["index"] == n));
@@ -239,9 +239,9 @@ mod tests {
                 answer.len(),
                 body.len()
             );
-            let told: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            let json: serde_json::Value = serde_json::from_str(&answer).unwrap();
             let errors =
-                told["results"].as_array().unwrap().iter().map(|r| r["error"]["errors"].as_array().unwrap());
+                json["results"].as_array().unwrap().iter().map(|r| r["error"]["errors"].as_array().unwrap());
             assert!(errors.clone().all(|errors| (1..=FAULTS_OF_ITEM_MAX + 1).contains(&errors.len())));
             assert!(errors.map(Vec::len).sum::<usize>() <= FAULTS_MAX + 3 * 128);
         }
@@ -256,12 +256,12 @@ mod tests {
         let outcomes =
             vec![Outcome::IdReused(id()), full, Outcome::Scheduled(it.clone()), Outcome::ScheduledBefore(it)];
         fill(&mut fates, outcomes).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
-        assert_eq!(told["results"][0]["error"]["type"], "/problems/id-reused");
-        assert_eq!(told["results"][1]["error"]["type"], "/problems/schedule-full");
-        assert_eq!(told["results"][2]["deliver_at"], "1970-01-01T00:00:00.000Z");
-        assert_eq!(told["results"][3]["duplicate"], true);
-        let counted = ["scheduled", "duplicate", "rejected"].map(|name| told[name].as_u64().unwrap());
+        let json: serde_json::Value = serde_json::from_str(&compose(&fates).to_json().unwrap()).unwrap();
+        assert_eq!(json["results"][0]["error"]["type"], "/problems/id-reused");
+        assert_eq!(json["results"][1]["error"]["type"], "/problems/schedule-full");
+        assert_eq!(json["results"][2]["deliver_at"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(json["results"][3]["duplicate"], true);
+        let counted = ["scheduled", "duplicate", "rejected"].map(|name| json[name].as_u64().unwrap());
         assert_eq!(counted, [1, 1, 2]);
         assert_eq!(fill(&mut [BatchItem::Waiting], vec![]), None);
     }

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_sent_the_same_list_shares_its_bytes_and_afterwards_nothing_is_kept() {
+    fn equal_lists_share_bytes_and_are_dropped_afterwards() {
         let texts = ListTexts::default();
         let feeds: Vec<FeedId> = (0..100).map(|n| format!("f{n}").parse().unwrap()).collect();
         let list = FeedList::default();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_about_a_gift_rejects_none() {
+    fn a_rule_without_conditions_rejects_no_gift() {
         let metrics = Metrics::default();
         for (route, status) in [
             (Route::Gifts, 422),

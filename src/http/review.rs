@@ -46,7 +46,7 @@ pub(super) async fn decide(
     let id: GiftId = req.match_info().get("id").unwrap_or_default().parse().map_err(|_| missing())?;
     let bytes = body::read(&req, payload, gate.limits.body, gate.limits.body_time).await?;
     let decision = Decision::parse(json::syntax(&bytes)?)?;
-    match gate.run(gate.store.decide_review(&feed, &id, decision, Millis::now())).await?.told {
+    match gate.run(gate.store.decide_review(&feed, &id, decision, Millis::now())).await?.outcome {
         Reviewed::Decided(answer) => Ok(answers::json(StatusCode::OK, &GiftResult::decided(&answer))),
         Reviewed::Later(it) => Ok(answers::json(StatusCode::OK, &GiftResult::later(&it))),
         Reviewed::Otherwise(decided) => Err(ApiError::Reviewed(decided)),

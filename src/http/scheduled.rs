@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_told_with_its_reason() {
+    fn entries_given_up_are_reported_with_their_reason() {
         let dead = DeadDue {
             kind: '?',
             id: "a\"b".into(),
@@ -110,10 +110,10 @@ mod tests {
             at: Millis(1),
             reason: "it \"broke\"".into(),
         };
-        let told: serde_json::Value = serde_json::to_value(failures(&[dead.clone(), dead])).unwrap();
-        assert_eq!(told["dead"].as_array().unwrap().len(), 2);
-        assert_eq!(told["dead"][1]["id"], "a\"b");
-        assert_eq!(told["dead"][0]["kind"], "unknown");
-        assert_eq!(told["dead"][0]["reason"], "it \"broke\"");
+        let json: serde_json::Value = serde_json::to_value(failures(&[dead.clone(), dead])).unwrap();
+        assert_eq!(json["dead"].as_array().unwrap().len(), 2);
+        assert_eq!(json["dead"][1]["id"], "a\"b");
+        assert_eq!(json["dead"][0]["kind"], "unknown");
+        assert_eq!(json["dead"][0]["reason"], "it \"broke\"");
     }
 }

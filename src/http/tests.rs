@@ -44,13 +44,13 @@ async fn the_header_names_the_gift_as_the_body_does() {
 async fn a_batch_answers_every_gift_in_order() {
     let bench = Bench::new().await;
     let body = format!("{{\"gifts\":[{},null,{},{}]}}", gift("a"), gift("a"), gift("b"));
-    let told = bench.post("/v1/feeds/room/gifts/batch", &body).await;
-    assert_eq!(told.status, 200);
-    let told = told.json();
+    let answer = bench.post("/v1/feeds/room/gifts/batch", &body).await;
+    assert_eq!(answer.status, 200);
+    let answer = answer.json();
     let counted = ["accepted", "merged", "suppressed", "duplicate", "scheduled", "rejected"];
-    assert_eq!(counted.map(|name| told[name].as_u64().unwrap()), [1, 1, 0, 1, 0, 1]);
-    assert_eq!(told["results"][2]["status"], "accepted");
-    assert_eq!(told["results"][3]["index"], 3);
+    assert_eq!(counted.map(|name| answer[name].as_u64().unwrap()), [1, 1, 0, 1, 0, 1]);
+    assert_eq!(answer["results"][2]["status"], "accepted");
+    assert_eq!(answer["results"][3]["index"], 3);
 }
 
 #[actix_web::test]
@@ -77,7 +77,7 @@ async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
     let malformed = ["%zz", "%ff", "%"].map(|feed| (feed, (400, "malformed-path")));
     for (feed, problem) in refused.into_iter().chain(malformed) {
         let at = |rest: &str| format!("/v1/feeds/{feed}{rest}");
-        let told = [
+        let answer = [
             bench.get(&at("")).await,
             bench.post(&at("/gifts"), &gift("a")).await,
             bench.post(&at("/gifts/batch"), "{\"gifts\":[]}").await,
@@ -89,8 +89,8 @@ async fn a_malformed_feed_is_422_on_every_path_and_a_name_is_decoded_first() {
             bench.json(Method::DELETE, &at("/scheduled/s"), "").await,
             bench.get(&at("/due/dead")).await,
         ];
-        for told in told {
-            assert_eq!((told.status, &*told.problem()), problem, "{feed:?}");
+        for answer in answer {
+            assert_eq!((answer.status, &*answer.problem()), problem, "{feed:?}");
         }
     }
     assert_eq!(bench.get("/v1/feeds/r%6fom").await.json()["feed"], "room");
@@ -110,8 +110,12 @@ async fn a_path_or_a_method_that_is_not_there_is_a_problem() {
         (Method::PUT, "/healthz", "GET, HEAD"),
         (Method::from_bytes(b"BREW").unwrap(), "/", "GET, HEAD"),
     ] {
-        let told = bench.json(method, path, "").await;
-        assert_eq!((told.problem().as_str(), told.header("allow")), ("method-not-allowed", allow), "{path}");
+        let answer = bench.json(method, path, "").await;
+        assert_eq!(
+            (answer.problem().as_str(), answer.header("allow")),
+            ("method-not-allowed", allow),
+            "{path}"
+        );
     }
 }
 
@@ -121,9 +125,9 @@ async fn a_snapshot_has_a_tag_that_saves_reading_it_again() {
     let empty = bench.get("/v1/feeds/room").await;
     assert_eq!((empty.status, empty.header("etag")), (200, "\"0:0\""));
     bench.post(GIFTS, &gift("a")).await;
-    let told = bench.get("/v1/feeds/room").await;
-    let tag = told.header("etag").to_owned();
-    let json = told.json();
+    let answer = bench.get("/v1/feeds/room").await;
+    let tag = answer.header("etag").to_owned();
+    let json = answer.json();
     assert_eq!(tag, format!("\"{}:1\"", json["epoch"].as_str().unwrap()));
     assert_eq!((json["capacity"].as_u64(), json["rows"].as_array().unwrap().len()), (Some(10), 1));
     let again = TestRequest::get().uri("/v1/feeds/room").insert_header(("If-None-Match", format!("W/{tag}")));
@@ -136,9 +140,9 @@ async fn a_row_is_retracted_once() {
     let bench = Bench::new().await;
     let row = bench.post(GIFTS, &gift("a")).await.json()["row"].as_str().unwrap().to_owned();
     let path = format!("/v1/feeds/room/rows/{row}");
-    let told = bench.json(Method::DELETE, &path, "").await;
+    let answer = bench.json(Method::DELETE, &path, "").await;
     assert_eq!(
-        (told.status, told.json()["status"].as_str(), told.json()["seq"].as_u64()),
+        (answer.status, answer.json()["status"].as_str(), answer.json()["seq"].as_u64()),
         (200, Some("retracted"), Some(2))
     );
     assert_eq!(bench.json(Method::DELETE, &path, "").await.problem(), "not-found");
@@ -166,11 +170,11 @@ fn later(id: &str) -> String {
 #[actix_web::test]
 async fn a_gift_for_later_is_202_its_repetition_200_and_one_too_many_429() {
     let bench = Bench::new().await;
-    let told = bench.post(GIFTS, &later("a")).await;
+    let answer = bench.post(GIFTS, &later("a")).await;
     let wanted = serde_json::json!(
         {"status": "scheduled", "id": "a", "deliver_at": "2999-01-01T00:00:00.000Z"}
     );
-    assert_eq!((told.status, told.json()), (202, wanted.clone()));
+    assert_eq!((answer.status, answer.json()), (202, wanted.clone()));
     let again = bench.post(GIFTS, &later("a")).await;
     let mut repeated = wanted;
     repeated["duplicate"] = true.into();
@@ -223,16 +227,16 @@ async fn a_store_that_fails_is_503_and_tells_no_secrets() {
     let bench = Bench::new().await;
     for (mood, problem) in [(Mood::Down, "unavailable"), (Mood::Full, "overloaded")] {
         bench.store_is(mood);
-        for told in [bench.post(GIFTS, &gift("a")).await, bench.get("/v1/feeds/room").await] {
-            assert_eq!((told.problem().as_str(), told.header("retry-after")), (problem, "1"));
-            assert!(!told.text.contains("secret"));
+        for answer in [bench.post(GIFTS, &gift("a")).await, bench.get("/v1/feeds/room").await] {
+            assert_eq!((answer.problem().as_str(), answer.header("retry-after")), (problem, "1"));
+            assert!(!answer.text.contains("secret"));
         }
     }
     assert_eq!(bench.get("/healthz").await.status, 200);
     bench.store_is(Mood::Broken);
-    let told = bench.post(GIFTS, &gift("a")).await;
-    assert_eq!((told.status, told.problem()), (500, "internal".into()));
-    assert!(!told.text.contains("secret"));
+    let answer = bench.post(GIFTS, &gift("a")).await;
+    assert_eq!((answer.status, answer.problem()), (500, "internal".into()));
+    assert!(!answer.text.contains("secret"));
 }
 
 #[actix_web::test]
@@ -255,10 +259,10 @@ async fn the_page_escapes_and_selects_its_feed_and_files_have_tags() {
         [("tipcast.js", "text/javascript"), ("app.js", "text/javascript"), ("tipcast.css", "text/css")]
     {
         let path = format!("/static/{file}");
-        let told = bench.get(&path).await;
-        assert!(told.status == 200 && told.header("content-type").starts_with(mime), "{file}");
+        let answer = bench.get(&path).await;
+        assert!(answer.status == 200 && answer.header("content-type").starts_with(mime), "{file}");
         let known =
-            TestRequest::get().uri(&path).insert_header(("If-None-Match", told.header("etag").to_owned()));
+            TestRequest::get().uri(&path).insert_header(("If-None-Match", answer.header("etag").to_owned()));
         assert_eq!(bench.send(known).await.status, 304);
     }
 }
@@ -267,18 +271,18 @@ async fn the_page_escapes_and_selects_its_feed_and_files_have_tags() {
 async fn a_problem_type_can_be_read_about() {
     let bench = Bench::new().await;
     for kind in super::problem::KINDS {
-        let told = bench.get(&kind.uri()).await;
+        let answer = bench.get(&kind.uri()).await;
         // What is described under a name that another status has too leads there.
         let named = super::problem::KINDS.iter().find(|known| known.name == kind.name).unwrap();
-        assert!(told.status == 200 && told.text.contains(named.about), "{}", kind.name);
+        assert!(answer.status == 200 && answer.text.contains(named.about), "{}", kind.name);
     }
 }
 
 #[actix_web::test]
 async fn readiness_says_no_before_the_first_probe() {
     let bench = Bench::new().await;
-    let told = bench.get("/readyz").await;
-    assert_eq!((told.status, told.problem()), (503, "not-ready".into()));
+    let answer = bench.get("/readyz").await;
+    assert_eq!((answer.status, answer.problem()), (503, "not-ready".into()));
     bench.probe().await;
     assert_eq!(bench.get("/readyz").await.json()["engine"], "embedded");
 }

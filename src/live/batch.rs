@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_socket_left_ends_with_its_frame_and_the_cursor_goes_back_there() {
+    fn a_full_socket_ends_its_frame_and_the_cursor_returns_there() {
         let batch = FrameBatch::of((1..=3).map(frame).collect(), true);
         let all = batch.bytes(PLAIN);
         let one = frame(1).bytes(PLAIN).len();

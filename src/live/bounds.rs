@@ -54,7 +54,7 @@ pub enum Refused {
 
 impl Refused {
     /// For the client: a code, and what to do.
-    pub fn told(self) -> (&'static str, &'static str) {
+    pub fn explained(self) -> (&'static str, &'static str) {
         match self {
             Refused::Followed => {
                 ("no_place", "this server follows as many feeds as it may; come back in a while")

@@ -413,8 +413,8 @@ async fn tell_presence(live: &Live, reporter: &mut Reporter) -> Result<(), Store
     let all = live.store().read_presence(&feeds).await?;
     for (board, everywhere) in boards.iter().zip(all) {
         // A watcher that came since the last look counts here before it does in the store.
-        let told = board.presence().known().flatten();
-        if reporter.is_worth_announcing(board.feed(), told, everywhere.watchers) {
+        let known = board.presence().known().flatten();
+        if reporter.is_worth_announcing(board.feed(), known, everywhere.watchers) {
             board.tell_presence(everywhere.watchers);
         }
     }

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_watcher_leaves_out_is_counted_and_the_frame_is_made_once_for_all_of_them() {
+    fn omitted_parts_are_counted_and_their_frame_is_made_once() {
         let (epoch, feed): (Epoch, FeedId) = ("e".parse().unwrap(), "f".parse().unwrap());
         let change = |seq, op| Change { epoch: epoch.clone(), seq, prev: 0, tag: 0, op };
         let removed = |seq| {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_the_first_or_the_last_moment() {
+    fn times_out_of_range_become_the_first_or_last_moment() {
         let (first, last) = (MonoTime::now() - Duration::MAX, MonoTime::now() + Duration::MAX);
         assert_eq!((first - Duration::from_secs(1), last + Duration::from_secs(1)), (first, last));
         assert!(first.instant() <= Instant::now() && Instant::now() < last.instant());

@@ -201,8 +201,8 @@ impl<S: FeedSource> Replica<S> {
                 self.beat.works();
                 self.expire().await?;
             }
-            told = self.comparisons.changed() => {
-                told.map_err(|_| Stop::Closed)?;
+            changed = self.comparisons.changed() => {
+                changed.map_err(|_| Stop::Closed)?;
                 self.beat.works();
                 // Before it is read: the changes up to this head may be waiting here.
                 self.heed_waiting(notices).await?;

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_enough_is_woken_once_it_is_owed() {
+    fn a_watcher_waiting_for_enough_wakes_once_owed() {
         let (queue, counter) = (WakeQueue::default(), Arc::new(Counter::default()));
         let task = Waker::from(counter.clone());
         queue.owe(5);

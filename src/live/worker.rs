@@ -252,13 +252,13 @@ async fn close(worker: Weak<Worker>, live: Arc<Live>) {
     let begun = MonoTime::now();
     // A connection that begins from here on is closed at once, so these are all that must be closed here.
     let slots: Vec<usize> = worker.timers.borrow().iter().map(|(slot, _)| slot).collect();
-    let mut told = 0;
-    while told < slots.len() {
+    let mut woken = 0;
+    while woken < slots.len() {
         let due = match MonoTime::now().since(begun) {
             elapsed if elapsed >= time => slots.len(),
             elapsed => (elapsed.as_secs_f64() / time.as_secs_f64() * slots.len() as f64) as usize,
         };
-        for slot in &slots[told..due] {
+        for slot in &slots[woken..due] {
             // A slot that was freed meanwhile may belong to a newer connection, which is leaving anyway.
             let wake = worker.timers.borrow_mut().get_mut(*slot).and_then(|timer| {
                 timer.leaving = true;
@@ -268,7 +268,7 @@ async fn close(worker: Weak<Worker>, live: Arc<Live>) {
                 worker.wakes.wake(wake);
             }
         }
-        told = due;
+        woken = due;
         tokio::time::sleep(BETWEEN_GOODBYES).await;
     }
 }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_refused_and_says_why() {
+    fn inexact_amounts_are_refused_with_the_reason() {
         use AmountFault::*;
         for (text, fault) in [
             ("", NotANumber),

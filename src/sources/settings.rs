@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_preset_maps_may_be_mapped_otherwise() {
+    fn a_sources_mapping_overrides_its_preset() {
         let own = with(kofi(), "map", json!({"user_name": "/nickname"}));
         let rules = parse(&own).unwrap().rules;
         assert_eq!(rules.events[0].map.user_name, [Place::Body("/nickname".into())]);

@@ -395,7 +395,7 @@ fn hostile_text_is_cleaned_and_long_text_is_cut() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_left_out() {
+fn unrequested_parts_are_left_out() {
     for body in
         [r#"{"zen":"Keep it logically awesome.","hook_id":1}"#, &with(GITHUB, "/action", json!("cancelled"))]
     {

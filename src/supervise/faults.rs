@@ -20,14 +20,14 @@ mod injected {
     /// How long to stall. Panics if the file says so.
     fn struck(point: &str) -> Option<Duration> {
         let file = file(point)?;
-        let told = std::fs::read_to_string(&file).ok()?;
-        let told = told.trim();
-        if told != "panic" && !told.starts_with("stall ") {
+        let order = std::fs::read_to_string(&file).ok()?;
+        let order = order.trim();
+        if order != "panic" && !order.starts_with("stall ") {
             return None;
         }
         // It strikes the one that renames it first.
         std::fs::rename(&file, file.with_extension("struck")).ok()?;
-        match told.strip_prefix("stall ") {
+        match order.strip_prefix("stall ") {
             Some(ms) => ms.parse().ok().map(Duration::from_millis),
             None => panic!("the test wants {point} to panic"),
         }
@@ -49,7 +49,8 @@ mod injected {
 
     /// Whether what is tried here is to fail.
     pub fn fails(point: &str) -> bool {
-        file(point).is_some_and(|file| std::fs::read_to_string(file).is_ok_and(|told| told.trim() == "fail"))
+        file(point)
+            .is_some_and(|file| std::fs::read_to_string(file).is_ok_and(|order| order.trim() == "fail"))
     }
 }
 

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_said_is_counted() {
+    fn suppressed_log_lines_are_counted() {
         let every = Duration::from_secs(3_600);
         let throttle = LogThrottle::every(every);
         assert_eq!(

@@ -39,8 +39,8 @@ fn only_a_part_that_has_work_can_be_stuck() {
     assert_eq!(parts.working(later(3_600)), Ok(()), "it has had nothing to do");
     vital.beat().works();
     assert_eq!(parts.working(later(9)), Ok(()));
-    let told = parts.working(later(11)).unwrap_err();
-    assert!(told.contains("writer"), "{told}");
+    let message = parts.working(later(11)).unwrap_err();
+    assert!(message.contains("writer"), "{message}");
     vital.beat().rests();
     assert_eq!(parts.working(later(11)), Ok(()));
     vital.done();

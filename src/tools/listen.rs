@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_neither_controls_a_terminal_nor_breaks_a_line() {
+    fn printed_names_neither_control_the_terminal_nor_break_lines() {
         let raw = "{\"a\":\"é🌹\u{9b}31m\u{7f}\u{202e}x\u{2028}y\u{2066}\\n\"}";
         let shown = harmless(raw);
         assert_eq!(shown, "{\"a\":\"é🌹\\u009b31m\\u007f\\u202ex\\u2028y\\u2066\\n\"}");

@@ -32,10 +32,10 @@ const MAX_LINKS: usize = 32;
 /// The collector's address of `[log] otlp_url`: with `/v1/traces` where it has no path. The error says what is
 /// wrong without the URL, which may hold a password.
 pub fn endpoint(text: &str) -> Result<Url, String> {
-    let told = "give the address of an OpenTelemetry collector, such as http://127.0.0.1:4318";
-    let mut url = Url::parse(text).map_err(|why| format!("it is no URL ({why}); {told}"))?;
+    let advice = "give the address of an OpenTelemetry collector, such as http://127.0.0.1:4318";
+    let mut url = Url::parse(text).map_err(|why| format!("it is no URL ({why}); {advice}"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(format!("it is no address of http or https; {told}"));
+        return Err(format!("it is no address of http or https; {advice}"));
     }
     if url.path() == "/" {
         url.set_path("/v1/traces");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_recorded_only_travels_and_nonsense_counts_as_none() {
+    fn an_unsampled_trace_travels_and_nonsense_is_none() {
         let (tracer, mut sent) = tracer(0, 8);
         let post = tracer.request("post", [QUIET].into_iter(), [].into_iter()).unwrap();
         assert_eq!(post.trace(), parsed(QUIET).unwrap().into());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collector_refused_is_counted() {
+    fn spans_that_a_collector_refuses_are_counted() {
         for (answer, count) in [
             ("", 0),
             ("{}", 0),

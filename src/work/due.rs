@@ -189,7 +189,7 @@ impl DueWork {
                         until = until.min(Instant::now() + Duration::from_millis(in_ms.saturating_add(1)));
                     }
                     // Gone without a word is stopped as well.
-                    told = stop.changed() => if told.is_err() { return },
+                    changed = stop.changed() => if changed.is_err() { return },
                 }
             }
         }

@@ -80,7 +80,7 @@ async fn walk(store: Store, node: String, mut stop: watch::Receiver<bool>, beat:
         tokio::select! {
             () = sleep(rest) => {}
             // Gone without a word is stopped as well.
-            told = stop.changed() => if told.is_err() { return },
+            changed = stop.changed() => if changed.is_err() { return },
         }
     }
 }

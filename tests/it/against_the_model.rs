@@ -252,7 +252,7 @@ impl Side {
             Outcome::IdReused(_) => return format!("{id} reused"),
             other => return format!("{other:?}"),
         };
-        // A row that came and went within one call, and history was too short to tell, has no number.
+        // A row that came and went within one call, and history was too short to show, has no number.
         let shown = answer.row.as_ref();
         let row = shown.and_then(|row| self.rows.get(row)).copied();
         let row = row.filter(|_| self.case.replica.rows.iter().any(|known| Some(&known.id) == shown));

@@ -42,7 +42,7 @@ fn every_op_and_every_reason_to_leave_is_described_and_no_other() {
 }
 
 #[test]
-fn what_a_short_frame_is_said_to_have_it_has() {
+fn a_short_frame_has_its_declared_members() {
     let frames = ["resumed", "keepalive", "presence"].map(|kind| {
         let spelled = between(code(FRAMES), &format!("{{{{\\\"type\\\":\\\"{kind}\\\""), "}}\"");
         let [spelled] = spelled.into_iter().collect::<Vec<_>>()[..] else { panic!("{kind}") };
@@ -80,7 +80,7 @@ fn every_code_of_an_error_is_named() {
 }
 
 #[test]
-fn whatever_a_channel_carries_one_of_its_operations_sends_or_takes() {
+fn every_message_of_a_channel_has_an_operation() {
     let (channels, rest) =
         WRITTEN.split_once("\nchannels:\n").unwrap().1.split_once("\noperations:\n").unwrap();
     for channel in ["feed", "feeds"] {

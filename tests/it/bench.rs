@@ -29,7 +29,7 @@ fn number(report: &Value, pointer: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn what_every_watcher_got_is_counted_and_nothing_is_lost() {
+async fn deliveries_of_every_watcher_are_counted() {
     let app = TestApp::start().await;
     let args = ["--watchers", "12", "--feeds", "3", "--rate", "60", "--seconds", "1"];
     let report = report(&app, &args).await;
@@ -87,7 +87,7 @@ async fn a_storm_of_watchers_costs_the_store_one_read_and_loses_nobody_a_gift() 
 }
 
 #[tokio::test]
-async fn where_keys_are_needed_the_load_sends_one() {
+async fn the_load_sends_a_key_where_needed() {
     let key = "a-key-of-the-tests-own";
     let app = TestApp::with(&Backing::folder(), |config| {
         config.auth.producer_keys = vec![key.to_owned().into()];

@@ -57,7 +57,7 @@ async fn has_patient_combos(base: &str, feed: &str) {
     assert_eq!(answer.status(), 200);
 }
 
-/// Waits until so many overlays of the feed are connected.
+/// Waits until this number of overlays of the feed are connected.
 async fn has_overlays(base: &str, feed: &str, overlays: u64) {
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
@@ -132,14 +132,14 @@ async fn a_reconnect_repeats_nothing_and_keeps_every_row_where_it_is() {
     gift(&app.url(), "line", from("three")).await;
     line.set(Mode::Open);
     page.until(&names(), json!(["three", "two", "one"])).await;
-    // It resumed: what was there is not even told again, and stands in the same elements.
+    // It resumed: what was there is not even sent again, and is in the same elements.
     page.until("changes", json!(["delta", "add"])).await;
     let same = format!("{}.slice(1).map((li, n) => li === before[n])", rows("li"));
     page.until(&same, json!([true, true])).await;
 }
 
 #[tokio::test]
-async fn where_sockets_cannot_connect_the_page_lives_on_an_event_stream() {
+async fn a_page_without_sockets_uses_an_event_stream() {
     let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let driver = Driver::start();

@@ -267,7 +267,7 @@ async fn a_watcher_from_another_node_is_not_shown_an_older_list_while_redis_is_a
         moves.wait_for_seq(7).await;
         moves.disconnect();
         moves.api = Api::clone(&behind);
-        // Whether it is let in now or told to come again: what it sees is never older than what it has.
+        // Whether it is let in now or asked to come again: what it sees is never older than what it has.
         let _ = moves.try_reconnect().await;
         let _ = timeout(Duration::from_secs(3), moves.step()).await;
         proxy.set(Mode::Open);

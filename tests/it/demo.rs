@@ -89,7 +89,7 @@ async fn the_demo_plays_until_it_is_stopped_and_a_second_run_shows_again() {
 }
 
 #[tokio::test]
-async fn where_keys_are_needed_the_demo_sends_one() {
+async fn the_demo_sends_a_key_where_needed() {
     let key = "a-key-of-the-tests-own";
     let app = TestApp::with(&Backing::folder(), |config| {
         config.auth.producer_keys = vec![key.to_owned().into()];
@@ -117,7 +117,7 @@ async fn says(app: &TestApp, path: &str, what: &str, wanted: impl Fn(&Value) -> 
 #[tokio::test]
 async fn the_demo_plays_all_of_a_show_and_leaves_no_rule_behind_that_needs_a_host() {
     let app = TestApp::start().await;
-    // So many that a refund comes soon, and a message too; no more, or nothing waits.
+    // Enough that a refund comes soon, and a message too; no more, or nothing waits.
     let demo = Demo::play_with(&app.url(), &["--rate", "20"]);
     says(&app, "review", "message that waits", |said| {
         said["review"].as_array().is_some_and(|all| all.iter().any(|it| it["gift"]["message"].is_string()))

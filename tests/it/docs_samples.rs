@@ -17,7 +17,7 @@ struct Sample {
     text: String,
 }
 
-/// All samples for a gateway at `base`; none where there is no Node to make them.
+/// All samples for a gateway at `base`; nothing where there is no Node to make them.
 fn samples(base: &str) -> Vec<Sample> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = TempDir::new().unwrap();

@@ -26,7 +26,7 @@ async fn metric(gateway: &Process, name: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_full_redis_would_let_go_of_is_said_at_the_start() {
+async fn an_eviction_policy_of_redis_is_reported_at_start() {
     let server = Arc::new(RedisServer::start());
     let backing = Backing::corner(Corner::of(server.clone()));
     tell(&server, &["CONFIG", "SET", "maxmemory", "100mb"]);

@@ -50,7 +50,7 @@ async fn a_folder_does_not_grow_with_what_nobody_needs() {
 }
 
 #[tokio::test]
-async fn what_redis_keeps_of_gifts_and_users_forgets_itself() {
+async fn keys_of_gifts_and_users_expire_in_redis() {
     let store = Storage::redis();
     let engine = store.open_store().await;
     let feed = "show".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What the guides tell people to type, as they would type it: the commands and programs are read out of the documents.
+//! What the guides ask people to type, as they would type it: the commands and programs are read out of the documents.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -503,7 +503,7 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
             assert!(since.elapsed() < PATIENCE, "it is not ready again");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // As the guide says; and as many more gifts are taken by whoever is there.
+        // As the guide says; and as many more gifts are taken by the nodes that run.
         tokio::time::sleep(Duration::from_secs(5)).await;
         watcher.reconnect().await;
     }

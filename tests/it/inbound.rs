@@ -1,4 +1,4 @@
-//! Connections of clients: each request has its time-outs, an address has its number, and whoever only waits
+//! Connections of clients: each request has its time-outs, an address has its number, and a client that only waits
 //! makes room for those who do something.
 
 use std::time::Duration;
@@ -153,7 +153,7 @@ async fn an_address_has_so_many_connections_and_the_next_is_told_why() {
         config.limits.connections_per_address = 3;
     })
     .await;
-    // Whoever started the gateway has one open as well, or not.
+    // The helper that started the gateway may have one open as well.
     let mut open = vec![];
     let said = loop {
         let mut stream = connect(&app).await;
@@ -212,7 +212,7 @@ async fn producers_and_health_checks_get_in_while_idlers_and_watchers_take_all_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_no_idle_connection_is_kept_every_answer_says_that_it_is_the_last() {
+async fn without_keep_alive_every_answer_has_connection_close() {
     let app = TestApp::with(&Backing::folder(), |config| config.http.keep_alive_ms = 0).await;
     let body = gift("once").json().to_string();
     let post = format!(

@@ -163,7 +163,7 @@ async fn before_there_were_keys_tokens_are_told_to_come_back_and_nothing_else_wa
         let said = read(&app, &good).await;
         assert_eq!(said.problem(503)["type"], "/problems/keys-unavailable");
         assert!(!said.header("retry-after").is_empty() && said.header("www-authenticate").is_empty());
-        // One that can never be good is told so.
+        // One that can never be good is refused as such.
         read(&app, "no.token.this").await.problem(401);
         assert_eq!(app.get("/readyz").await.status, 200, "readiness does not depend on it");
         server.does(lie);

@@ -48,7 +48,7 @@ async fn it_is_unready_for_a_while_before_it_stops_to_serve() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_leave_is_cut_when_the_time_is_over() {
+async fn clients_that_stay_are_cut_at_the_end_of_the_drain() {
     let backing = Backing::folder();
     let patient = ("BODY_TIMEOUT_MS", "600000");
     let mut gateway =
@@ -151,7 +151,7 @@ async fn watch_through(
     }
 }
 
-/// Posts until told to stop, each gift until it is acknowledged; gives how many.
+/// Posts until asked to stop, each gift until it is acknowledged; gives how many.
 async fn produce(nodes: Nodes, stop: watch::Receiver<bool>) -> u64 {
     let mut sent = 0;
     while !*stop.borrow() {

@@ -142,7 +142,7 @@ async fn a_log_of_json_has_no_other_line_and_says_the_address() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_logged_with_its_reason_and_at_debug_every_request() {
+async fn refusals_are_logged_with_reason_and_debug_logs_every_request() {
     let backing = Backing::folder();
     let env = ["FORMAT=json", "LEVEL=debug"].map(|it| it.split_once('=').unwrap());
     let mut env: Vec<_> = env.map(|(name, value)| (format!("TIPCAST_LOG__{name}"), value.to_owned())).into();

@@ -53,7 +53,7 @@ fn no_script_counts_its_arguments() {
     }
 }
 
-/// Whoever only reads is answered while nothing can be written, and who takes nothing in from outside while there is no room.
+/// A script that only reads is answered while nothing can be written, and who takes nothing in from outside while there is no room.
 /// That one only reads is also looked at whenever the store in the process runs it.
 #[test]
 fn every_script_says_what_it_does_with_the_data() {

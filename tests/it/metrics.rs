@@ -64,7 +64,7 @@ async fn wait_for(api: &Api, wanted: &[(&str, f64)]) -> Scrape {
 
 on_both_stores![
     gifts_and_rows_are_counted_by_what_became_of_them,
-    what_waits_for_a_host_is_shown_and_what_is_decided_is_counted_once,
+    waiting_gifts_are_listed_and_decisions_counted_once,
     watchers_and_what_they_are_sent_are_counted_by_transport,
     odd_input_makes_no_new_series,
 ];
@@ -101,7 +101,7 @@ async fn gifts_and_rows_are_counted_by_what_became_of_them() {
     assert_eq!(scrape.value("tipcast_engine_call_seconds_count{operation=\"retract\"}"), 2.0);
 }
 
-async fn what_waits_for_a_host_is_shown_and_what_is_decided_is_counted_once() {
+async fn waiting_gifts_are_listed_and_decisions_counted_once() {
     let app = TestApp::start().await;
     app.patch_policy("show", json!({"review": "all", "review_timeout_ms": 3_600_000, "dedup": "off"})).await;
     for id in ["a", "b", "c"] {

@@ -11,7 +11,7 @@ on_both_stores![
     a_part_of_a_gift_is_refunded_and_the_ledger_says_why,
     all_rows_of_a_user_go_at_once,
     overlays_are_told_and_newcomers_learn_what_holds,
-    what_is_no_control_is_refused_by_name,
+    an_unknown_control_is_refused_by_name,
 ];
 
 async fn take_back(app: &TestApp, id: &str) -> crate::support::api::Said {
@@ -147,7 +147,7 @@ async fn overlays_are_told_and_newcomers_learn_what_holds() {
     watcher.wait_for_the_list().await;
 }
 
-async fn what_is_no_control_is_refused_by_name() {
+async fn an_unknown_control_is_refused_by_name() {
     let app = TestApp::start().await;
     for (body, at) in [
         (json!({}), "/action"),

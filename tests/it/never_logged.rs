@@ -100,7 +100,7 @@ async fn a_token_and_a_key_are_said_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_see_a_feed_does_not_learn_whether_there_is_one() {
+async fn a_refused_watcher_does_not_learn_whether_the_feed_exists() {
     let dir = TempDir::new().unwrap();
     let gateway = gateway(&dir).await;
     let stranger = token("elsewhere", 600_000);

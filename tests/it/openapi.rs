@@ -105,7 +105,7 @@ async fn every_example_of_an_answer_has_the_shape_that_is_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_has_the_shape_that_is_described() {
+async fn answers_match_their_schema() {
     let app = TestApp::start().await;
     let document = Document::of(&app).await;
     let (gifts, batch) = ("/v1/feeds/{feed}/gifts", "/v1/feeds/{feed}/gifts/batch");
@@ -181,7 +181,7 @@ async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
+async fn answers_about_drops_match_their_schema() {
     let app = TestApp::start().await;
     let document = Document::of(&app).await;
     let check = async |method: &str, path: &str, rest: [&str; 2], body: Option<Value>, status: u16| {
@@ -239,7 +239,7 @@ async fn what_is_answered_about_drops_has_the_shape_that_is_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_about_reports_has_the_shape_that_is_described() {
+async fn answers_about_reports_match_their_schema() {
     let app = TestApp::with(&crate::support::app::Backing::fresh(), |config| {
         config.reports.max_attempts = 1;
     })

@@ -125,7 +125,7 @@ async fn a_replica_that_dies_starts_anew_and_its_watchers_old_and_new_have_the_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_is_shown_although_its_loop_died() {
+async fn due_gifts_are_shown_after_their_loop_died() {
     let faulty = Faulty::start();
     faulty.inject("due", "panic");
     let said = faulty.post_gift("show", &gift("later").with("delay_ms", json!(300))).await;

@@ -1,4 +1,4 @@
-//! How many watch, as everybody can ask, and as watchers are told.
+//! How many watch, as everybody can ask, and as watchers see it.
 
 use serde_json::json;
 
@@ -16,12 +16,12 @@ on_both_stores![
     watchers_are_told_where_the_policy_says_so,
 ];
 
-/// Asks until so many watch on so many nodes.
+/// Asks until `watchers` watch on `nodes` nodes.
 async fn until(app: &TestApp, watchers: u64, nodes: u64) {
     until_also(app, watchers, nodes, None).await;
 }
 
-/// Asks until so many watch on so many nodes, and so many of them are overlays.
+/// Asks until `watchers` watch on `nodes` nodes, and `overlays` of them are overlays.
 async fn until_also(app: &TestApp, watchers: u64, nodes: u64, overlays: Option<u64>) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {

@@ -60,7 +60,7 @@ async fn by_key(api: &Api, method: &str, path: &str, body: Value) -> Said {
     Api::send(api.request(method, path).bearer_auth(PRODUCER).json(&body)).await
 }
 
-/// A token that ends in so many milliseconds, with these claims in addition.
+/// A token that ends in `ms` milliseconds, with these claims in addition.
 fn token(ends_in_ms: i64, more: Value) -> String {
     let now = Millis::now().0;
     let mut claims = json!({"sub": "ann", "iat": (now - 1_000) as f64 / 1e3, "feeds": ["show-*"],

@@ -12,7 +12,7 @@ on_both_stores![
     a_gift_waits_is_listed_and_decided_about_once,
     watchers_see_nothing_of_what_waits_or_was_denied,
     time_decides_without_anybody,
-    what_is_no_decision_is_refused_by_name,
+    an_unknown_decision_is_refused_by_name,
     a_blocked_users_gifts_and_claims_are_not_taken,
     rows_of_a_blocked_user_are_taken_back_where_that_is_wished,
     a_block_of_all_feeds_takes_rows_back_also_where_nobody_watches,
@@ -104,7 +104,7 @@ async fn time_decides_without_anybody() {
     assert_eq!((late.status, late.json()["decision"].clone()), (409, json!("approve")));
 }
 
-async fn what_is_no_decision_is_refused_by_name() {
+async fn an_unknown_decision_is_refused_by_name() {
     let app = TestApp::start().await;
     for (body, pointer) in
         [("{}", "/action"), (r#"{"action":"show"}"#, "/action"), (r#"{"action":"deny","x":1}"#, "/x")]
@@ -199,7 +199,7 @@ async fn two_nodes_share_what_waits_and_who_is_blocked_and_a_node_that_goes_take
         .await;
 }
 
-/// At once where somebody watches on this node; on Redis by and by in all others.
+/// At once where somebody watches on this node; on Redis gradually in all others.
 async fn a_block_of_all_feeds_takes_rows_back_also_where_nobody_watches() {
     let app = TestApp::start().await;
     let rude = "ru\"de \\ ü";

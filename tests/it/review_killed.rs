@@ -121,7 +121,7 @@ async fn is_killed_while_hosts_decide(backing: Backing) {
                 "{id}: once"
             );
         }
-        // A feed has so many groups and no more.
+        // A feed has this number of groups and no more.
         let gone = gateway.call("DELETE", &format!("/v1/feeds/show/groups/after-{round}"), None).await;
         assert_eq!(gone.status, 204, "{gone:?}");
         // Each that is shown is one change of the list, and there is no other.

@@ -16,7 +16,7 @@ use crate::support::watcher::{Brought, Socket, open_socket, read_socket};
 on_both_stores![
     a_revoked_viewer_is_refused_everywhere_and_its_sockets_are_closed,
     a_token_whose_issuer_has_a_clock_ahead_does_not_survive_a_revocation,
-    what_is_wrong_with_a_revocation_is_said,
+    a_wrong_revocation_is_explained,
 ];
 
 const SECRET: &str = "a secret of the tests, longer than it must be";
@@ -34,7 +34,7 @@ async fn on(backing: &Backing) -> TestApp {
     .await
 }
 
-/// A token of this viewer that was issued so many milliseconds ago.
+/// A token of this viewer that was issued `ms` milliseconds ago.
 fn token(sub: &str, age_ms: i64) -> String {
     let now = Millis::now().0;
     let (iat, exp) = ((now - age_ms) as f64 / 1e3, (now + 600_000) as f64 / 1e3);
@@ -151,7 +151,7 @@ async fn a_token_whose_issuer_has_a_clock_ahead_does_not_survive_a_revocation() 
     assert_eq!(ask(&app, &newer, "GET", "/v1/feeds/show", None).await.status, 200);
 }
 
-async fn what_is_wrong_with_a_revocation_is_said() {
+async fn a_wrong_revocation_is_explained() {
     let app = on(&Backing::fresh()).await;
     let path = "/v1/viewers/ann/revoke";
     let future = (Millis::now().plus(60_000)).to_string();

@@ -93,7 +93,7 @@ async fn drops_are_read_once_for_all_who_ask_and_are_exact_behind_every_claim() 
         let path = if n % 2 == 0 { "/v1/feeds/show/drops" } else { "/v1/feeds/show/drops/d7" };
         assert_eq!(app.get(path).await.status, 200);
     }
-    // One read a second, and one after each thing that was due of a drop: watchers are told a while after it was defined.
+    // One read a second, and one after each thing that was due of a drop: watchers get it a while after it was defined.
     let (ticks, reads) = (metric(&app, one).await - ticks, metric(&app, all).await - reads);
     let struck = metric(&app, "tipcast_engine_call_seconds_count{operation=\"run_due\"}").await;
     assert_eq!(ticks, 0, "a drop at rest is read, not run");

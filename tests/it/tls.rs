@@ -165,7 +165,7 @@ fn files_that_cannot_serve_are_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn who_comes_back_is_recognised_by_a_ticket() {
+async fn a_returning_tls_client_resumes_by_ticket() {
     let served = Served::start();
     for version in [&TLS13, &TLS12] {
         let client = Arc::new(client_config(certificate(&served.papers.cert()), &[version]));
@@ -199,7 +199,7 @@ async fn the_end_of_a_watcher_is_said_in_tls_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_harm_harms_nobody_else() {
+async fn a_harmful_client_harms_nobody_else() {
     let served = Served::with(&[("HTTP__HEAD_TIMEOUT_MS", "1000")]);
     let mut innocent = served.watcher().await;
 

@@ -18,7 +18,7 @@ fn example(language: &str) -> &'static str {
     block.split_once('\n').unwrap().1
 }
 
-/// What the example prints; none where the language is not at hand.
+/// What the example prints; nothing where the language is not at hand.
 fn run(dir: &Path, program: &str, language: &str, file: &str, before: &[&str]) -> Option<String> {
     std::fs::write(dir.join(file), example(language)).unwrap();
     let said = Command::new(program).args(before).arg(file).current_dir(dir).env("SECRET", SECRET).output();

@@ -22,8 +22,8 @@ on_both_stores!(
     a_post_is_traced_through_the_ledger_to_the_webhook,
     a_gift_that_waits_keeps_its_trace,
     a_sale_is_a_step_of_the_trace_that_paid_for_it,
-    what_others_noted_is_passed_on_whole_or_not_at_all,
-    what_is_not_recorded_is_only_passed_on,
+    trace_state_is_passed_on_whole_or_not,
+    unrecorded_traces_are_only_passed_on,
     without_a_collector_nothing_of_it_is_looked_at,
 );
 
@@ -46,7 +46,7 @@ async fn report(app: &TestApp, receiver: &Receiver) {
     assert_eq!(said.status, 201, "{said:?}");
 }
 
-/// Waits until so many spans ended so.
+/// Waits until this number of spans ended so.
 async fn spans(app: &TestApp, outcome: &str, enough: impl Fn(u64) -> bool) -> u64 {
     let (name, since) = (format!("tipcast_trace_spans_total{{outcome=\"{outcome}\"}} "), Instant::now());
     loop {
@@ -145,7 +145,7 @@ async fn a_sale_is_a_step_of_the_trace_that_paid_for_it() {
         (&json!("a=1,b=x y"), Some("a=1,b=x y"))
     );
 
-    // Whoever confirms a hold has paid for it: the claim's own trace ended with the hold.
+    // A client that confirms a hold has paid for it: the claim's own trace ended with the hold.
     assert_eq!(app.call("POST", claims, Some(&claim("held", "later").to_string())).await.status, 201);
     let confirm = "/v1/feeds/show/holds/rocket~held/confirm";
     assert_eq!(post_noted(&app, confirm, &json!({}), &[]).await, 200);
@@ -158,7 +158,7 @@ async fn a_sale_is_a_step_of_the_trace_that_paid_for_it() {
     assert_eq!((&entry["tracestate"], sold.headers.get("tracestate")), (&Value::Null, None));
 }
 
-async fn what_others_noted_is_passed_on_whole_or_not_at_all() {
+async fn trace_state_is_passed_on_whole_or_not() {
     let (collector, receiver) = (Collector::start().await, Receiver::start().await);
     let app = gateway(Some(&collector)).await;
     report(&app, &receiver).await;
@@ -201,7 +201,7 @@ async fn what_others_noted_is_passed_on_whole_or_not_at_all() {
     collector.wait_for("the collector was told", noted).await;
 }
 
-async fn what_is_not_recorded_is_only_passed_on() {
+async fn unrecorded_traces_are_only_passed_on() {
     let (collector, receiver) = (Collector::start().await, Receiver::start().await);
     let app = gateway(Some(&collector)).await;
     report(&app, &receiver).await;

@@ -98,7 +98,7 @@ export class Browser {
     }
   }
 
-  /** What the page's console was told since it was asked last. */
+  /** Lines of the page's console since the last call. */
   async console() {
     const lines = await this.#call(`${this.#session}/se/log`, { type: "browser" });
     return lines.map(({ message }) => message).filter((message) => !message.includes("favicon.ico"));

@@ -14,7 +14,7 @@ const run = (env, command, ...args) =>
   execFileSync(join(here, "node_modules/.bin", command), args, {
     cwd: here, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8",
   });
-/** A folder, how its types are checked, and what its build is told. React 18's types are checked with the package. */
+/** A folder, how its types are checked, and what its build is given. React 18's types are checked with the package. */
 const APPS = {
   "react 19": ["react", () => run({}, "tsc", "-p", "react"), { REACT: "19" }],
   "react 18": ["react", () => {}, { REACT: "18" }],
@@ -22,7 +22,7 @@ const APPS = {
   svelte: ["svelte", () => run({}, "svelte-check", "--workspace", "svelte", "--fail-on-warnings"), {}],
 };
 
-/** What stands in the elements' shadows. */
+/** What is in the elements' shadows. */
 const texts = () => {
   const inside = (element, selector) =>
     [...(document.querySelector(element)?.shadowRoot?.querySelectorAll(selector) ?? [])].map((node) => node.textContent);

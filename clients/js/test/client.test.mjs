@@ -122,7 +122,7 @@ test("a gateway that refuses for good is not asked again", async (t) => {
   assert.deepEqual([asked, seen.states.at(-1)[1]], [1, { code: 4003, reason: "not for you" }]);
 });
 
-/** A proxy in front of a gateway, which answers 502 while the gateway is away, or told so. */
+/** A proxy in front of a gateway, which answers 502 while the gateway is away, or when a test asks for it. */
 async function proxied(t, gateway) {
   const open = new Set();
   const proxy = { away: false, asked: [], refused: 0 };

@@ -4,7 +4,7 @@
 import type { ConnectOptions } from "./client.js";
 import type { Period } from "./fold.js";
 
-/** What all three can be told in a page or a template. */
+/** Attributes that all three take in a page or a template. */
 export interface TipcastBoardAttributes {
   feed?: string;
   /** The gateway; needed when the script was bundled. */
@@ -20,7 +20,7 @@ export interface TipcastBoardAttributes {
 export interface TipcastLeadersAttributes extends TipcastBoardAttributes {
   /** Default: session. */
   period?: Period;
-  /** "points", "units" or a currency; default: the first that the feed tells of. */
+  /** "points", "units" or a currency; default: the feed's first. */
   by?: string;
   /** 1 to 10; default: 5. */
   max?: number | string;

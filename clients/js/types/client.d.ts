@@ -43,7 +43,7 @@ export interface ConnectOptions {
   EventSource?: new (url: string) => { close(): void };
   onChange?: (list: List, change: Change) => void;
   onState?: (state: State, detail: StateDetail) => void;
-  /** How many watch, where the feed's policy says that watchers are told. */
+  /** How many watch, where the feed's policy shows it to watchers. */
   onPresence?: (watchers: number) => void;
 }
 

@@ -20,7 +20,7 @@ export class TipcastTicker extends HTMLElement {
   resume(): void;
 }
 
-/** What `<tipcast-ticker>` can be told in a page or a template. */
+/** Attributes of `<tipcast-ticker>` in a page or a template. */
 export interface TipcastTickerAttributes {
   feed?: string;
   /** The gateway; needed when the script was bundled. */

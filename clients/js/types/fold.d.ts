@@ -94,7 +94,7 @@ export interface Goal {
   reached_at?: string;
 }
 
-/** What a host tells overlays. */
+/** What a host asks overlays to do. */
 export type Action = "pause" | "resume" | "skip" | "mute" | "unmute" | "replay";
 
 /** What overlays do with alerts. */
@@ -141,7 +141,7 @@ export class Fold {
   take(frame: object): "snapshot" | "delta" | "none" | "gap";
 }
 
-/** Full jitter: between nothing and the ceiling after so many failures, 0.5 s doubling to 20 s. */
+/** Full jitter: between nothing and the ceiling after `failures`, 0.5 s doubling to 20 s. */
 export function backoff(failures: number, random?: () => number): number;
 
 /** What a close code asks of a client. */

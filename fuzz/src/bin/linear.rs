@@ -1,4 +1,4 @@
-//! Runs one target once: `linear TARGET INPUT BYTES` with an input of about so many bytes. Without arguments it lists every
+//! Runs one target once: `linear TARGET INPUT BYTES` with an input of about BYTES bytes. Without arguments it lists every
 //! target and input. `scripts/linear-check` counts its instructions.
 
 use tipcast_fuzz::{nasty, targets};

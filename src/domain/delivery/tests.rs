@@ -111,7 +111,7 @@ fn gone_keeps_the_batch() {
 }
 
 #[test]
-fn what_somebody_is_sending_nobody_else_sends_until_it_is_clear_that_he_has_gone() {
+fn a_delivery_under_way_is_not_taken_by_another_node() {
     let (spec, all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();
     assert_eq!(progress.next(queues(&all), &spec, (Millis(0), HOLD), "a"), Next::Send);
@@ -122,7 +122,7 @@ fn what_somebody_is_sending_nobody_else_sends_until_it_is_clear_that_he_has_gone
 }
 
 #[test]
-fn what_is_too_old_is_dropped_before_every_attempt() {
+fn old_entries_are_dropped_before_every_attempt() {
     let spec = HookSpec { delivery: Delivery::BestEffort, max_age_ms: 180_000, ..spec(8, 0) };
     let mut all = entries(1, 2, 0);
     all.extend(entries(3, 2, 100_000));
@@ -149,7 +149,7 @@ fn replayed_entries_go_first_and_keep_apart_from_the_ledger() {
 }
 
 #[test]
-fn what_was_cut_under_a_batch_makes_it_another_batch() {
+fn entries_cut_under_a_batch_change_the_batch() {
     let (spec, all) = (spec(3, 0), entries(1, 5, 0));
     let mut progress = Progress::default();
     progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
@@ -159,7 +159,7 @@ fn what_was_cut_under_a_batch_makes_it_another_batch() {
 }
 
 #[test]
-fn what_is_not_wanted_is_passed_over_and_what_was_lost_never_is() {
+fn unwanted_entries_are_skipped_and_lost_ones_never() {
     let spec = HookSpec { types: vec!["goal.*".into(), "gift.merged".into()], ..spec(8, 0) };
     let mut all = entries(1, 6, 0);
     all[2].status = EntryStatus::Merged;
@@ -222,7 +222,7 @@ fn one_poisoned_entry_of_a_full_batch_is_found_by_halving() {
 
 proptest! {
     #[test]
-    fn whatever_is_refused_the_rest_arrives_once_and_in_order(
+    fn entries_around_a_refused_one_arrive_once_in_order(
         count in 1..300u64, batch_max in 1..130u64,
         poisoned in prop::collection::vec(1..300u64, 0..4), too_large in 1..200usize,
     ) {

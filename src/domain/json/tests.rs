@@ -88,7 +88,7 @@ const NAMES: [(&str, &[&str]); 8] = [
 
 proptest! {
     #[test]
-    fn what_is_taken_is_what_a_parser_keeps_and_what_is_left_is_unknown(
+    fn taken_members_are_those_a_parser_keeps(
         members in prop::collection::vec((0..NAMES.len(), any::<prop::sample::Index>(), 0..9_u64), 0..14),
         asked in prop::collection::vec(0..NAMES.len(), 0..6),
     ) {

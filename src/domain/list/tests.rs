@@ -130,78 +130,78 @@ fn known(op: &Value) -> Option<Op> {
     })
 }
 
-fn told_totals(told: &Value) -> Vec<(Period, Option<Arc<PeriodView>>)> {
-    let view = |told: &Value| {
-        let leaders = told["leaders"].as_object().into_iter().flatten().map(|(by, leaders)| {
-            let leader = |told: &Value| Leader {
-                score: number(&told["score"]),
-                user: told["user"].to_string().into(),
+fn told_totals(json: &Value) -> Vec<(Period, Option<Arc<PeriodView>>)> {
+    let view = |json: &Value| {
+        let leaders = json["leaders"].as_object().into_iter().flatten().map(|(by, leaders)| {
+            let leader = |json: &Value| Leader {
+                score: number(&json["score"]),
+                user: json["user"].to_string().into(),
             };
             (Measure::of(by).unwrap(), leaders.as_array().unwrap().iter().map(leader).collect())
         });
         let value = |value: &Value| (text(&value["currency"]).to_owned(), number(&value["amount"]));
         Arc::new(PeriodView {
-            since: Millis::parse(text(&told["since"])).unwrap(),
-            gifts: number(&told["gifts"]),
-            units: number(&told["units"]),
-            gifters: number(&told["gifters"]),
-            points: number(&told["points"]),
-            values: told["values"].as_array().unwrap().iter().map(value).collect(),
+            since: Millis::parse(text(&json["since"])).unwrap(),
+            gifts: number(&json["gifts"]),
+            units: number(&json["units"]),
+            gifters: number(&json["gifters"]),
+            points: number(&json["points"]),
+            values: json["values"].as_array().unwrap().iter().map(value).collect(),
             leaders: leaders.collect(),
         })
     };
-    let told = told.as_object().into_iter().flatten();
-    told.map(|(period, told)| (period.parse().unwrap(), (!told.is_null()).then(|| view(told)))).collect()
+    let json = json.as_object().into_iter().flatten();
+    json.map(|(period, json)| (period.parse().unwrap(), (!json.is_null()).then(|| view(json)))).collect()
 }
 
-fn goal_view(told: &Value) -> Arc<GoalView> {
+fn goal_view(json: &Value) -> Arc<GoalView> {
     let spec = GoalSpec {
-        title: text(&told["title"]).to_owned(),
-        period: text(&told["period"]).parse().unwrap(),
-        by: Measure::of(text(&told["by"])).unwrap(),
-        target: number(&told["target"]),
+        title: text(&json["title"]).to_owned(),
+        period: text(&json["period"]).parse().unwrap(),
+        by: Measure::of(text(&json["by"])).unwrap(),
+        target: number(&json["target"]),
     };
-    let reached_at = told.get("reached_at").map(|at| Millis::parse(text(at)).unwrap());
-    let (goal, value) = (text(&told["goal"]).parse().unwrap(), number(&told["value"]));
+    let reached_at = json.get("reached_at").map(|at| Millis::parse(text(at)).unwrap());
+    let (goal, value) = (text(&json["goal"]).parse().unwrap(), number(&json["value"]));
     Arc::new(GoalView { goal, spec, value, reached_at })
 }
 
-fn row(told: &Value) -> Arc<Row> {
-    let id: RowId = text(&told["row"]).parse().unwrap();
-    let time = |field: &str| Millis::parse(text(&told[field])).unwrap();
+fn row(json: &Value) -> Arc<Row> {
+    let id: RowId = text(&json["row"]).parse().unwrap();
+    let time = |field: &str| Millis::parse(text(&json[field])).unwrap();
     Arc::new(Row {
         id,
-        rev: number(&told["rev"]),
-        seq: number(&told["seq"]),
+        rev: number(&json["rev"]),
+        seq: number(&json["seq"]),
         at: time("at"),
         updated_at: time("updated_at"),
-        expires_at: told.get("expires_at").map(|_| time("expires_at")),
-        count: number(&told["count"]),
-        value: told.get("value").map(|value| crate::domain::Value {
+        expires_at: json.get("expires_at").map(|_| time("expires_at")),
+        count: number(&json["count"]),
+        value: json.get("value").map(|value| crate::domain::Value {
             amount: number(&value["amount"]),
             currency: text(&value["currency"]).into(),
         }),
         combo: None,
         drop: None,
         test: false,
-        user: told["user"].to_string().into(),
-        gift: told["gift"].to_string().into(),
+        user: json["user"].to_string().into(),
+        gift: json["gift"].to_string().into(),
         message: None,
         tier: None,
         meta: None,
     })
 }
 
-fn drop_view(told: &Value) -> Arc<DropView> {
-    let spec = serde_json::json!({"gift": told["gift"], "total": told["total"]}).to_string();
+fn drop_view(json: &Value) -> Arc<DropView> {
+    let spec = serde_json::json!({"gift": json["gift"], "total": json["total"]}).to_string();
     let spec = DropSpec::parse(json::syntax(spec.as_bytes()).unwrap()).unwrap();
     Arc::new(DropView {
-        drop: text(&told["drop"]).parse().unwrap(),
-        phase: text(&told["state"]).parse().unwrap(),
+        drop: text(&json["drop"]).parse().unwrap(),
+        phase: text(&json["state"]).parse().unwrap(),
         spec,
-        free: number(&told["free"]),
-        held: number(&told["held"]),
-        sold: number(&told["sold"]),
+        free: number(&json["free"]),
+        held: number(&json["held"]),
+        sold: number(&json["sold"]),
     })
 }
 

@@ -35,9 +35,9 @@ impl FolderContent {
                 data_dir.display()
             ));
         }
-        let told = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
-        let clock = Steady::of(&conn).map_err(told)?;
-        let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
+        let explain = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
+        let clock = Steady::of(&conn).map_err(explain)?;
+        let found = reading::read(&conn, owners, clock.now()).map_err(explain)?;
         let damaged = found.damaged.iter().map(|(owner, what)| match feed_of(owner) {
             Some(feed) => format!("feed {}: {what}", String::from_utf8_lossy(feed)),
             None => what.clone(),
@@ -49,7 +49,7 @@ impl FolderContent {
                 path.display()
             ));
         }
-        let life = file::known_life(&conn).map_err(told)?.unwrap_or_default();
+        let life = file::known_life(&conn).map_err(explain)?.unwrap_or_default();
         let name = format!("{life} {}", found.number);
         Ok(FolderContent { space: found.space, name, clock, _folder: folder })
     }

@@ -57,7 +57,7 @@ pub(super) fn sentence(error: &Error) -> String {
 /// # Errors
 /// What is wrong and what to do, for the operator.
 pub(super) fn open(path: &Path) -> Result<Connection, String> {
-    let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
+    let explain = |error: Error| format!("{}: {}", path.display(), sentence(&error));
     inspect(path)?;
     let begin = |is_alone| -> rusqlite::Result<Result<Connection, String>> {
         let conn = Connection::open(path)?;
@@ -69,14 +69,14 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
     match begin(false) {
         // A full disk has no room for the file by which SQLite shares the log with other processes. Alone it needs none.
         Err(error) if is_without_room(&error) => {
-            let conn = begin(true).map_err(told)??;
+            let conn = begin(true).map_err(explain)??;
             tracing::warn!(
                 why = sentence(&error),
                 "the store is opened for this process alone: `tipcast store check` and `backup` work beside it after a restart"
             );
             Ok(conn)
         }
-        opened => opened.map_err(told)?,
+        opened => opened.map_err(explain)?,
     }
 }
 
@@ -123,11 +123,11 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, String> {
         return Err(format!("{} is not there; --data-dir names the folder it is in", path.display()));
     }
     inspect(path)?;
-    let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
+    let explain = |error: Error| format!("{}: {}", path.display(), sentence(&error));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(told)?;
-    conn.busy_timeout(Duration::from_secs(5)).map_err(told)?;
-    if is_fresh(&conn, path).map_err(told)?? {
+    let conn = Connection::open_with_flags(path, flags).map_err(explain)?;
+    conn.busy_timeout(Duration::from_secs(5)).map_err(explain)?;
+    if is_fresh(&conn, path).map_err(explain)?? {
         return Err(format!(
             "{} is empty; --data-dir names the folder of a gateway that has run",
             path.display()
@@ -140,19 +140,19 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection, String> {
 pub(super) fn rot(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
     let mut query = conn.prepare(&format!("PRAGMA integrity_check({most})"))?;
     let lines = query.query_map([], |row| row.get::<_, String>(0))?;
-    let mut told = Vec::new();
+    let mut explain = Vec::new();
     for line in lines {
         match line {
             Ok(line) if line == "ok" => {}
-            Ok(line) => told.push(line),
+            Ok(line) => explain.push(line),
             Err(error) if is_unreadable(&error) => {
-                told.push(error.to_string());
+                explain.push(error.to_string());
                 break;
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(told)
+    Ok(explain)
 }
 
 fn is_unreadable(error: &Error) -> bool {

@@ -31,19 +31,19 @@ pub fn check(data_dir: &Path, owners: Owners) -> Result<Report, String> {
 
 /// `is_strict`: what Tipcast did not make counts as damage.
 pub(super) fn examine(path: &Path, owners: Owners, is_strict: bool) -> Result<Report, String> {
-    let told = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
+    let explain = |error: rusqlite::Error| format!("{}: {}", path.display(), file::sentence(&error));
     let conn = open_to_read(path)?;
     // One moment of it, whatever a gateway writes meanwhile.
-    conn.execute_batch("BEGIN").map_err(told)?;
-    let mut shared = rot(&conn, 20).map_err(told)?;
+    conn.execute_batch("BEGIN").map_err(explain)?;
+    let mut shared = rot(&conn, 20).map_err(explain)?;
     if is_strict {
-        shared.extend(file::foreign(&conn).map_err(told)?);
+        shared.extend(file::foreign(&conn).map_err(explain)?);
     }
     let found = match reading::read(&conn, owners, i64::MIN) {
         Ok(found) => found,
         // Said above, page by page.
         Err(_) if !shared.is_empty() => return Ok(Report { shared, ..Report::default() }),
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(explain(error)),
     };
     let feeds = found.feeds().count();
     let named = |(owner, what): (&Vec<u8>, &String)| {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_by_owner_and_what_is_fleeting_is_not_written() {
+    fn records_are_read_by_owner_and_fleeting_keys_not_written() {
         let effects = some();
         let (number, parts) = read(&write(7, effects.iter(), owners)).unwrap();
         assert_eq!(number, 7);

@@ -61,7 +61,7 @@ pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Option<Rec
             return Ok(None);
         }
     }
-    let told = |e: &dyn std::fmt::Display| format!("{} cannot be recovered: {e}", source.display());
+    let explain = |e: &dyn std::fmt::Display| format!("{} cannot be recovered: {e}", source.display());
     let mut recovered = Recovered::default();
     let unfinished = folder.unfinished();
     let done = salvaged(&source, &unfinished.with_added_extension("image"), owners, &mut recovered).and_then(
@@ -71,12 +71,12 @@ pub fn recover(data_dir: &Path, owners: Owners, fits: Fits) -> Result<Option<Rec
             write(&unfinished, &space, number + 1, owners)
         },
     );
-    done.inspect_err(|_| folder.remove_unfinished()).map_err(|why| told(&why))?;
+    done.inspect_err(|_| folder.remove_unfinished()).map_err(|why| explain(&why))?;
     recovered.aside = match source == database {
-        true => put_aside(&database).map_err(|e| told(&e))?,
+        true => put_aside(&database).map_err(|e| explain(&e))?,
         false => source.clone(),
     };
-    put_in_place(&unfinished, &database).map_err(|e| told(&e))?;
+    put_in_place(&unfinished, &database).map_err(|e| explain(&e))?;
     Ok(Some(recovered))
 }
 
@@ -166,11 +166,11 @@ fn keep_what_fits(found: Found, owners: Owners, fits: Fits, recovered: &mut Reco
 
 /// Writes a new file with this data.
 fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(), String> {
-    let told = |e: rusqlite::Error| sentence(&e);
+    let explain = |e: rusqlite::Error| sentence(&e);
     private_file(path).map_err(|e| e.to_string())?;
-    let conn = Connection::open(path).map_err(told)?;
-    prepare(&conn, path).map_err(told)??;
-    conn.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    let conn = Connection::open(path).map_err(explain)?;
+    prepare(&conn, path).map_err(explain)??;
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(explain)?;
     let mut stretch = Stretch::default();
     let (mut strings, mut row) = (Vec::new(), number);
     let mut put = |strings: &mut Vec<Effect>| -> rusqlite::Result<()> {
@@ -188,10 +188,10 @@ fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(
             None => stretch.add(&effect),
         }
         if strings.len() >= STRINGS_PER_ROW {
-            put(&mut strings).map_err(told)?;
+            put(&mut strings).map_err(explain)?;
         }
     }
-    put(&mut strings).map_err(told)?;
+    put(&mut strings).map_err(explain)?;
     let mut moving = stretch.into_moving();
     while !moving.is_empty() {
         for step in moving.take(1_000) {
@@ -199,11 +199,11 @@ fn write(path: &Path, space: &Keyspace, number: i64, owners: Owners) -> Result<(
             let sealed = seal(owners, &key, &element, &value);
             conn.prepare_cached("INSERT INTO elements VALUES (?1, ?2, ?3)")
                 .and_then(|mut insert| insert.execute(params![&*key, element, sealed]))
-                .map_err(told)?;
+                .map_err(explain)?;
         }
     }
-    begin_life(&conn).map_err(told)?;
-    conn.execute_batch("COMMIT").map_err(told)?;
+    begin_life(&conn).map_err(explain)?;
+    conn.execute_batch("COMMIT").map_err(explain)?;
     // All of it in one file, which takes its place with one rename.
-    conn.pragma_update(None, "journal_mode", "DELETE").map_err(told)
+    conn.pragma_update(None, "journal_mode", "DELETE").map_err(explain)
 }

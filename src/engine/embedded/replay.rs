@@ -78,7 +78,7 @@ mod tests {
     use crate::engine::embedded::reply::Reply;
 
     #[test]
-    fn what_was_pushed_in_front_and_cut_off_again_leaves_what_is_behind_it() {
+    fn elements_pushed_and_trimmed_leave_the_others() {
         let key: Name = b"k".as_slice().into();
         let item = |number: i64| Effect::Item {
             key: key.clone(),

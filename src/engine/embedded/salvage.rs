@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_front_of_damaged_pages_behind_and_between_them_is_read() {
+    fn records_around_damaged_pages_are_read() {
         for shares in [&[0.5][..], &[0.3, 0.6], &[0.1, 0.4, 0.45, 0.9], &[0.999]] {
             let (_dir, conn) = hurt(shares);
             let Salvaged { rows, gaps } = salvage::<i64>(

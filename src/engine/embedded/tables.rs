@@ -87,12 +87,12 @@ impl Tables {
     /// # Errors
     /// What is wrong and what to do, for the operator.
     pub fn open(path: &Path, owners: Owners, stretch: usize) -> Result<Opened, String> {
-        let told = |error: Error| format!("{}: {}", path.display(), sentence(&error));
+        let explain = |error: Error| format!("{}: {}", path.display(), sentence(&error));
         let conn = file::open(path)?;
         // A full disk prevents no reading; the first commit tries again.
         let is_log_unsure = !file::begin_log(&conn, &NewLog::Truncated).unwrap_or(false);
-        let clock = Steady::of(&conn).map_err(told)?;
-        let found = reading::read(&conn, owners, clock.now()).map_err(told)?;
+        let clock = Steady::of(&conn).map_err(explain)?;
+        let found = reading::read(&conn, owners, clock.now()).map_err(explain)?;
         if let Some(what) = found.shared.first() {
             return Err(format!(
                 "{} is damaged: {what} cannot be read, and it is not one feed's alone. {WHAT_TO_DO}",
@@ -104,9 +104,9 @@ impl Tables {
                 "INSERT OR REPLACE INTO damaged VALUES (?1, ?2, ?3)",
                 params![owner, what, reading::sum_of_damage(owner, what)],
             )
-            .map_err(told)?;
+            .map_err(explain)?;
         }
-        let life = file::life(&conn).map_err(told)?;
+        let life = file::life(&conn).map_err(explain)?;
         let Found { space, gathered, number, first, ends, damaged, .. } = found;
         let tables = Tables {
             conn,

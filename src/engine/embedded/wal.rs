@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_or_killed_commit_left_behind_a_later_one_is_an_end() {
+    fn remains_of_a_failed_commit_behind_a_later_one_end_the_log() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (path, conn) = database(dir.path(), 5);
         for suffix in ["", "-wal"] {

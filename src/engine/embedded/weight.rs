@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_add_and_take_is_what_is_there_and_what_is_taken_back_had_added_nothing() {
+    fn stock_equals_the_sum_of_calls_and_reversals_add_nothing() {
         let (mut space, mut sum, mut most) = (Keyspace::default(), 0, 0);
         for step in 0..20_000 {
             let (words, now) = (some_command(step), step as i64 / 3);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_explained_without_its_password() {
+    fn an_unreadable_address_is_explained_without_its_password() {
         let bad = [
             "",
             "host:1",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_redis_announces_is_read() {
+    fn redis_announcements_are_read() {
         assert_eq!(Endpoint::read("10.0.0.1:7000"), Some(tcp("10.0.0.1", 7000)));
         assert_eq!(Endpoint::read("::1:7000"), Some(tcp("::1", 7000)));
         assert_eq!(Endpoint::read(":7000"), None);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_only_moves_along_what_was_checked() {
+    fn known_positions_only_move_along_checked_ones() {
         let (known, feed) = (SeenPositions::default(), "f".parse().unwrap());
         known.replied(&feed, None, mark("e1", 5, 50));
         known.replied(&feed, None, mark("e1", 4, 40));

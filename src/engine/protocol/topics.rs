@@ -40,7 +40,7 @@ struct Topic {
     listener: Listener,
     place: ChannelState,
     /// True once any server has confirmed it: then the next confirmation comes after a gap.
-    told: bool,
+    is_announced: bool,
     /// Who waits for a confirmation.
     waiting: Vec<(Subscription, Confirmation)>,
 }
@@ -84,7 +84,7 @@ impl Topics {
             slot: slot_of_key(&channel),
             listener: Listener::Wakes(wakes),
             place: ChannelState::Wanted,
-            told: false,
+            is_announced: false,
             waiting: Vec::new(),
         };
         self.locked().insert(channel, topic);
@@ -98,7 +98,7 @@ impl Topics {
             slot: slot_of_key(channel),
             listener: Listener::Feed(feed.clone(), Notices::default()),
             place: ChannelState::Wanted,
-            told: false,
+            is_announced: false,
             waiting: Vec::new(),
         });
         let Listener::Feed(_, notices) = &topic.listener else { return false };
@@ -161,7 +161,7 @@ impl Topics {
             return;
         };
         topic.place = ChannelState::Confirmed(connection);
-        if std::mem::replace(&mut topic.told, true) || matches!(topic.listener, Listener::Wakes(_)) {
+        if std::mem::replace(&mut topic.is_announced, true) || matches!(topic.listener, Listener::Wakes(_)) {
             topic.lost();
         }
         for (subscription, reply) in topic.waiting.drain(..) {

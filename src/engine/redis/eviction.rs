@@ -25,18 +25,18 @@ impl Eviction {
     pub fn heard(&self, of: &Endpoint, info: &redis::InfoDict) {
         let policy = info.get::<String>("maxmemory_policy");
         let bounded = info.get::<u64>("maxmemory").is_some_and(|bytes| bytes > 0);
-        let told = policy.filter(|_| bounded).and_then(|policy| {
+        let evicted = policy.filter(|_| bounded).and_then(|policy| {
             let what = self.what(&policy)?;
             Some(format!("{what} (maxmemory-policy {policy})"))
         });
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.insert(of.clone(), told.clone());
+        let before = known.insert(of.clone(), evicted.clone());
         self.metrics.redis_may_evict.set(known.values().flatten().count() as i64);
         drop(known);
-        match told {
-            Some(told) if before.as_ref() != Some(&Some(told.clone())) => tracing::warn!(
+        match evicted {
+            Some(evicted) if before.as_ref() != Some(&Some(evicted.clone())) => tracing::warn!(
                 addr = %of,
-                "when its memory is full, this Redis lets go of {told}; set maxmemory-policy noeviction, then it \
+                "when its memory is full, this Redis lets go of {evicted}; set maxmemory-policy noeviction, then it \
                  refuses instead and producers try again"
             ),
             None if before.flatten().is_some() => {
@@ -49,9 +49,9 @@ impl Eviction {
     /// What servers may let go of, and what to do; `None` when all of them refuse.
     pub fn warning(&self) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = known.iter().filter_map(|(of, told)| Some((of, told.as_ref()?)));
-        let (of, what) = told.next()?;
-        let others = match told.count() {
+        let mut evicted = known.iter().filter_map(|(of, evicted)| Some((of, evicted.as_ref()?)));
+        let (of, what) = evicted.next()?;
+        let others = match evicted.count() {
             0 => String::new(),
             others => format!("; so do {others} others"),
         };
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn lists_go_by_the_policies_of_keys_that_expire_only_where_feeds_do() {
-        let told = |feeds_expire| Eviction::new(Arc::default(), feeds_expire).what("volatile-lru").unwrap();
-        assert!(told(true).contains("lists") && !told(false).contains("lists"));
+        let evicted =
+            |feeds_expire| Eviction::new(Arc::default(), feeds_expire).what("volatile-lru").unwrap();
+        assert!(evicted(true).contains("lists") && !evicted(false).contains("lists"));
     }
 }

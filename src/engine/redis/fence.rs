@@ -229,10 +229,12 @@ async fn server_of(
 ) -> Result<ServerId, String> {
     let mut info = redis::cmd("INFO");
     info.arg("server");
-    let told = timeout(rule.within + ANSWER_GRACE, connection.req_packed_command(&info)).await;
-    let told =
-        told.map_err(|_| silent(to))?.and_then(Value::extract_error).map_err(|e| explain(to, &e).why)?;
-    redis::from_redis_value(told).map(|info| ServerId::of(&info)).map_err(|e| e.to_string())
+    let info_answer = timeout(rule.within + ANSWER_GRACE, connection.req_packed_command(&info)).await;
+    let info_answer = info_answer
+        .map_err(|_| silent(to))?
+        .and_then(Value::extract_error)
+        .map_err(|e| explain(to, &e).why)?;
+    redis::from_redis_value(info_answer).map(|info| ServerId::of(&info)).map_err(|e| e.to_string())
 }
 
 /// One round: how many replicas have everything, and the name of the replication stream.

@@ -292,12 +292,12 @@ impl SubscriberKeeper {
         loop {
             tokio::select! {
                 frame = frames.next() => {
-                    let told = match frame {
+                    let handled = match frame {
                         Some(Ok(value)) => self.take_in(standing, value),
                         Some(Err(e)) => Err(explain(&to, &e).why),
                         None => Err(format!("Redis at {to} closed the connection; it may be restarting")),
                     };
-                    match told {
+                    match handled {
                         // More may be wanted than was asked for at once.
                         Ok(true) if standing.asked.is_empty() => if let Err(why) = self.ask(standing).await { return why },
                         Ok(_) => {}

@@ -129,7 +129,7 @@ impl StoreParts {
         let keys = Keys::new("", Division::ByName(options.due_parts)).map_err(StoreError::Open)?;
         let builder = StoreBuilder::new(keys);
         let topics = builder.topics.clone();
-        let told = move |channel: &[u8], message: &[u8]| {
+        let notify = move |channel: &[u8], message: &[u8]| {
             if let Ok(channel) = std::str::from_utf8(channel) {
                 topics.tell(backend::CONNECTION, channel, message);
             }
@@ -138,7 +138,7 @@ impl StoreParts {
             metrics: options.metrics.clone(),
             parts: options.parts.clone(),
             max_bytes: options.max_memory,
-            ..EmbeddedOptions::new(data_dir, keys::owner, Arc::new(told))
+            ..EmbeddedOptions::new(data_dir, keys::owner, Arc::new(notify))
         };
         // Reading the data back takes a while and blocks.
         let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(inside)).await;

@@ -57,16 +57,16 @@ impl Proxies {
         if !self.trusts(client) {
             return Some(client);
         }
-        let mut told = Vec::new();
+        let mut hops = Vec::new();
         for value in head.all(&self.header) {
             // A value that is no text hides who is behind it, and everybody before it.
             let value = text(value).unwrap_or("?");
-            told.extend(value.split(',').map(|part| match self.header == FORWARDED {
+            hops.extend(value.split(',').map(|part| match self.header == FORWARDED {
                 true => forwarded_for(part),
                 false => address(part),
             }));
         }
-        for hop in told.into_iter().rev() {
+        for hop in hops.into_iter().rev() {
             let Some(hop) = hop else { break };
             client = hop;
             if !self.trusts(hop) {
@@ -114,16 +114,16 @@ mod tests {
 
     #[test]
     fn only_trusted_proxies_are_believed() {
-        let told = |line| [(X_FORWARDED_FOR, line)];
+        let hops = |line| [(X_FORWARDED_FOR, line)];
         let nobody = Proxies::default();
-        assert_eq!(client(&nobody, "10.0.0.1", &told("1.2.3.4")), "10.0.0.1");
+        assert_eq!(client(&nobody, "10.0.0.1", &hops("1.2.3.4")), "10.0.0.1");
         let ours = Proxies::parse(["10.0.0.0/8", "::1"], "x-forwarded-for").unwrap();
-        assert_eq!(client(&ours, "9.9.9.9", &told("1.2.3.4")), "9.9.9.9");
-        assert_eq!(client(&ours, "::ffff:10.1.1.1", &told("1.2.3.4")), "1.2.3.4");
-        assert_eq!(client(&ours, "10.0.0.1", &told("6.6.6.6, 1.2.3.4, 10.0.0.2")), "1.2.3.4", "claimed");
-        assert_eq!(client(&ours, "::1", &told("1.2.3.4:5555")), "1.2.3.4");
-        assert_eq!(client(&ours, "::1", &told("1.2.3.4, garbage, 10.0.0.2")), "10.0.0.2");
-        assert_eq!(client(&ours, "::1", &told("")), "::1");
+        assert_eq!(client(&ours, "9.9.9.9", &hops("1.2.3.4")), "9.9.9.9");
+        assert_eq!(client(&ours, "::ffff:10.1.1.1", &hops("1.2.3.4")), "1.2.3.4");
+        assert_eq!(client(&ours, "10.0.0.1", &hops("6.6.6.6, 1.2.3.4, 10.0.0.2")), "1.2.3.4", "claimed");
+        assert_eq!(client(&ours, "::1", &hops("1.2.3.4:5555")), "1.2.3.4");
+        assert_eq!(client(&ours, "::1", &hops("1.2.3.4, garbage, 10.0.0.2")), "10.0.0.2");
+        assert_eq!(client(&ours, "::1", &hops("")), "::1");
         assert_eq!(client(&ours, "::1", &[(FORWARDED, "for=1.2.3.4")]), "::1", "not the header that is read");
         let lines = [(X_FORWARDED_FOR, "6.6.6.6"), (X_FORWARDED_FOR, "1.2.3.4")];
         assert_eq!(client(&ours, "10.0.0.1", &lines), "1.2.3.4", "two lines are one list");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_named() {
+    fn an_invalid_network_is_named() {
         for (entry, words) in [("10.0.0", "10.0.0.0/8"), ("proxy", "no address"), ("0.0.0.0/0", "everybody")]
         {
             let refused = Proxies::parse([entry], "Forwarded").unwrap_err();

@@ -140,8 +140,8 @@ fn bearer<'a>(head: &RequestHead<'a>) -> Option<Option<&'a str>> {
 /// A token where no header can be set: in the address, or among the subprotocols of a handshake.
 fn elsewhere<'a>(head: &RequestHead<'a>, access: Access) -> Option<Cow<'a, str>> {
     let mut query = url::form_urlencoded::parse(head.query.as_bytes());
-    let told = query.find(|(name, value)| name == "token" && !value.is_empty()).map(|(_, value)| value);
-    told.or_else(|| {
+    let token = query.find(|(name, value)| name == "token" && !value.is_empty()).map(|(_, value)| value);
+    token.or_else(|| {
         let protocols = head.texts(&SEC_WEBSOCKET_PROTOCOL).filter(|_| access == Access::Watch);
         let mut offered = protocols.flat_map(|all| all.split(','));
         offered.find_map(|one| one.trim().strip_prefix(BEARER_PROTOCOL)).map(Cow::Borrowed)

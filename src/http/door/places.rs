@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn so_many_are_told_at_once() {
         let places = Arc::new(Places::default());
-        let told: Vec<_> = (0..TURNED_AWAY_MOST).map(|_| places.turn_away().unwrap()).collect();
+        let turned_away: Vec<_> = (0..TURNED_AWAY_MOST).map(|_| places.turn_away().unwrap()).collect();
         assert!(places.turn_away().is_none());
-        drop(told);
+        drop(turned_away);
         assert!(places.turn_away().is_some());
     }
 }

@@ -76,7 +76,7 @@ const CLOSED: [&str; 13] = [
 const NOWHERE: [&str; 3] = ["GET /v1/what/will/come", "GET /v1/feeds/a/ws/", "POST /v1/feeds/a/policy"];
 
 #[test]
-fn what_is_not_open_by_name_needs_a_key_when_there_are_keys() {
+fn paths_not_listed_as_open_need_a_key() {
     let open = Door::new(rules(&[], &["*"]));
     let keyed = Door::new(rules(&[KEY], &["*"]));
     let bearer = format!("Bearer {KEY}");
@@ -88,8 +88,8 @@ fn what_is_not_open_by_name_needs_a_key_when_there_are_keys() {
         assert_eq!(says(&keyed, line, &[("Authorization", &bearer)]), "in", "{line}");
     }
     for line in NOWHERE {
-        let told = says(&keyed, line, &[("Authorization", &bearer)]);
-        assert!(matches!(told, "not-found" | "method-not-allowed"), "{line} {told}");
+        let answer = says(&keyed, line, &[("Authorization", &bearer)]);
+        assert!(matches!(answer, "not-found" | "method-not-allowed"), "{line} {answer}");
         assert_eq!(says(&keyed, line, &[]), "unauthenticated", "{line}");
     }
     let hash = KeyHash::of(KEY).to_string();
@@ -133,8 +133,8 @@ fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
         }
         assert_eq!(says_to(&open, "10.0.0.1:9", line, &[HERE]), "keys-needed", "{line}");
         for host in ["gifts.example", "localhost.evil.example", "localhost, evil", "127.0.0.1.evil:8080"] {
-            let told = says_to(&open, "127.0.0.1:9", line, &[("Host", host)]);
-            assert_eq!(told, "keys-needed", "{line} {host}");
+            let answer = says_to(&open, "127.0.0.1:9", line, &[("Host", host)]);
+            assert_eq!(answer, "keys-needed", "{line} {host}");
         }
         for name in [
             "Forwarded",
@@ -163,8 +163,8 @@ fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
         }
         let rebound = [("Host", "evil.example:8080"), ("Origin", "http://evil.example:8080")];
         assert_eq!(says_to(&open, "127.0.0.1:9", line, &rebound), "keys-needed", "{line}");
-        let told = if line == ADMIN { "keys-needed" } else { "in" };
-        assert_eq!(says_to(&insecure, "10.0.0.1:9", line, &[("Host", "gifts.example")]), told, "{line}");
+        let answer = if line == ADMIN { "keys-needed" } else { "in" };
+        assert_eq!(says_to(&insecure, "10.0.0.1:9", line, &[("Host", "gifts.example")]), answer, "{line}");
     }
     for line in OPEN {
         let headers = [("Host", "gifts.example"), ("X-Forwarded-For", "1.2.3.4")];
@@ -177,7 +177,7 @@ fn without_keys_only_programs_of_this_machine_do_what_is_not_open_to_viewers() {
 }
 
 #[test]
-fn who_uses_another_name_than_the_listed_ones_is_misdirected() {
+fn an_unlisted_host_name_is_misdirected() {
     let hosts = Hosts::parse(["gifts.example", "127.0.0.1:8080"]).unwrap();
     let door = Door::new(AccessRules { hosts, ..rules(&[KEY], &["*"]) });
     let bearer = format!("Bearer {KEY}");
@@ -206,8 +206,8 @@ fn an_admin_key_opens_everything_and_a_producers_key_all_but_the_overview() {
         ("unauthenticated", "not-allowed", "in")
     );
     for line in CLOSED {
-        let told = (ask(line, &[]), ask(line, &producer), ask(line, &admin));
-        assert_eq!(told, ("unauthenticated", "in", "in"), "{line}");
+        let answer = (ask(line, &[]), ask(line, &producer), ask(line, &admin));
+        assert_eq!(answer, ("unauthenticated", "in", "in"), "{line}");
     }
     // The only keys there are: whatever is not open to viewers needs one.
     let alone =

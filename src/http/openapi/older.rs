@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_three_zero_cannot_say_is_said_otherwise_or_not_at_all() {
+    fn openapi_3_0_replaces_or_omits_what_it_cannot_say() {
         let newer = json!({
             "openapi": "3.1.0", "info": {"license": {"name": "MIT", "identifier": "MIT"}},
             "tags": [{"name": "a"}, {"name": "w"}], "webhooks": {"gifts": {"post": {"tags": ["w"]}}},

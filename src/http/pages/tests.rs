@@ -27,8 +27,8 @@ async fn the_overlay_is_for_legal_names_only_and_runs_no_markup_of_its_address()
     assert!(page.header("content-security-policy").contains("script-src 'self'"));
     assert_eq!(page.text.matches("<script").count(), 1);
     for feed in ["", "a%20b", "%3Cscript%3E", &"x".repeat(65)] {
-        let told = bench.get(&format!("/overlay/{feed}")).await;
-        assert_eq!((told.status, told.problem()), (422, "invalid".into()), "{feed}");
+        let answer = bench.get(&format!("/overlay/{feed}")).await;
+        assert_eq!((answer.status, answer.problem()), (422, "invalid".into()), "{feed}");
     }
 }
 
@@ -36,8 +36,13 @@ async fn the_overlay_is_for_legal_names_only_and_runs_no_markup_of_its_address()
 async fn every_file_can_be_loaded_from_another_origin_and_every_import_is_a_file() {
     let bench = Bench::new().await;
     for file in FILES.iter() {
-        let told = bench.get(&format!("/static/{}", file.name)).await;
-        assert_eq!((told.status, told.header("access-control-allow-origin")), (200, "*"), "{}", file.name);
+        let answer = bench.get(&format!("/static/{}", file.name)).await;
+        assert_eq!(
+            (answer.status, answer.header("access-control-allow-origin")),
+            (200, "*"),
+            "{}",
+            file.name
+        );
         for imported in file.text.lines().filter_map(|line| line.split_once(" from \"./")) {
             let name = imported.1.trim_end_matches("\";");
             assert!(FILES.iter().any(|file| file.name == name), "{} imports {name}", file.name);

@@ -97,11 +97,11 @@ pub(super) async fn test(
     let (name, source, _) = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
     let bytes = body::read_of_any_type(&req, payload, BODY_MAX, gate.limits.body_time).await?;
     let settings = settings_of(&source)?;
-    let told = match sources::sample(&settings, Owner { source: &name, salt: &source.salt }, &bytes) {
+    let tried = match sources::sample(&settings, Owner { source: &name, salt: &source.salt }, &bytes) {
         Ok(event) => event.to_json(),
         Err(refusal) => refusal.to_json(),
     };
-    Ok(fresh_text(StatusCode::OK, told))
+    Ok(fresh_text(StatusCode::OK, tried))
 }
 
 /// A source of the feed that the path names.

@@ -56,11 +56,11 @@ mod tests {
             last_error: Some((Millis(2), "it said \"no\"".into())),
         };
         let text = to_json(&feed, &("tips".parse().unwrap(), source, tally));
-        let told: Value = serde_json::from_str(&text).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
         assert!(!text.contains("hunter2") && !text.contains("def\""), "{text}");
-        assert_eq!(told["path"], format!("/in/{:032x}.show", 0xabc));
-        assert_eq!((told["preset"].as_str(), told["counts"]["refused"].as_u64()), (Some("kofi"), Some(1)));
-        assert_eq!(told["last_error"], "it said \"no\"");
-        assert_eq!(told["last_at"], "1970-01-01T00:00:00.002Z");
+        assert_eq!(json["path"], format!("/in/{:032x}.show", 0xabc));
+        assert_eq!((json["preset"].as_str(), json["counts"]["refused"].as_u64()), (Some("kofi"), Some(1)));
+        assert_eq!(json["last_error"], "it said \"no\"");
+        assert_eq!(json["last_at"], "1970-01-01T00:00:00.002Z");
     }
 }

@@ -194,19 +194,19 @@ mod tests {
 
     #[test]
     fn a_handshake_is_answered_as_its_rfc_says_and_names_what_was_agreed_on() {
-        let told = judged(&GOOD).unwrap();
-        assert!(told.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && told.ends_with("\r\n\r\n"));
+        let answer = judged(&GOOD).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n") && answer.ends_with("\r\n\r\n"));
         // The example of RFC 6455, 1.3.
-        assert!(told.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{told}");
-        assert!(!told.contains("protocol: ") && !told.contains("extensions"), "{told}");
+        assert!(answer.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{answer}");
+        assert!(!answer.contains("protocol: ") && !answer.contains("extensions"), "{answer}");
         let offers = [
             ("Sec-WebSocket-Protocol", "bearer.a.b.c, tipcast.v1"),
             ("Sec-WebSocket-Extensions", "permessage-deflate"),
         ];
-        let told = judged(&[&GOOD[..], &offers].concat()).unwrap();
-        assert!(told.contains("sec-websocket-protocol: tipcast.v1\r\n"), "{told}");
-        assert!(told.contains("sec-websocket-extensions: permessage-deflate;"), "{told}");
-        assert!(!told.contains("a.b.c"));
+        let answer = judged(&[&GOOD[..], &offers].concat()).unwrap();
+        assert!(answer.contains("sec-websocket-protocol: tipcast.v1\r\n"), "{answer}");
+        assert!(answer.contains("sec-websocket-extensions: permessage-deflate;"), "{answer}");
+        assert!(!answer.contains("a.b.c"));
     }
 
     #[test]

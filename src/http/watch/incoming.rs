@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_refused_by_its_header() {
+    fn protocol_violations_are_refused_at_the_frame_header() {
         let cases: Vec<(Vec<u8>, u16)> = vec![
             (frame(0x82, b"x"), 1003),
             (frame(0x81, &[b'x'; 4097]), 1009),

@@ -56,7 +56,7 @@ impl NoRoom {
         let (bound, problem) = match self {
             NoRoom::Place(Full::Server) => (Bound::Watchers, ApiError::NoPlace),
             NoRoom::Place(Full::Address) => (Bound::WatchersPerAddress, ApiError::TooManyConnections),
-            NoRoom::Feed(refused) => (refused.bound(), ApiError::TooManySubscriptions(refused.told().1)),
+            NoRoom::Feed(refused) => (refused.bound(), ApiError::TooManySubscriptions(refused.explained().1)),
         };
         gate.live.metrics().bounds_met[bound].inc();
         problem

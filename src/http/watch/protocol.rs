@@ -144,7 +144,7 @@ impl WebSocket {
                         BAD_REQUEST,
                     ),
                     Err(Full::Bound(refused)) => {
-                        let (code, why) = refused.told();
+                        let (code, why) = refused.explained();
                         (code, why, TOO_MANY_CONNECTIONS)
                     }
                 };

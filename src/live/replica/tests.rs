@@ -189,7 +189,7 @@ async fn a_hole_that_a_notice_and_a_comparison_find_together_is_refilled_once() 
 }
 
 #[tokio::test]
-async fn what_was_told_before_a_refill_brought_it_is_not_shown_twice() {
+async fn a_change_published_before_a_refill_is_shown_once() {
     let mut scene = Scene::new(0).await;
     for round in 0..ROUNDS {
         let changes = [(); 3].map(|()| scene.store.gift());
@@ -205,7 +205,7 @@ async fn what_was_told_before_a_refill_brought_it_is_not_shown_twice() {
 }
 
 #[tokio::test]
-async fn what_was_gathered_is_shown_when_the_store_fails_while_it_is_compared() {
+async fn collected_changes_are_shown_when_a_comparison_fails() {
     let mut scene = Scene::new(60_000).await;
     scene.store.tell(&[scene.store.gift()]);
     settled().await;

@@ -122,8 +122,8 @@ impl Stage {
 
     /// Decides what has waited long enough, most of it kindly. `waiting`: since when each gift is known to wait.
     async fn decide(&self, waiting: &mut HashMap<String, Instant>) {
-        let Ok(told) = self.gateway.call(Method::GET, "review", None).await else { return };
-        let listed = told["review"].as_array().cloned().unwrap_or_default();
+        let Ok(listing) = self.gateway.call(Method::GET, "review", None).await else { return };
+        let listed = listing["review"].as_array().cloned().unwrap_or_default();
         let ids: Vec<&str> = listed.iter().filter_map(|it| it["id"].as_str()).collect();
         waiting.retain(|id, _| ids.contains(&id.as_str()));
         for it in &listed {

@@ -44,7 +44,7 @@ pub struct Endpoints {
 /// What is known of one webhook and its endpoint.
 pub struct EndpointHealth {
     known: Mutex<Option<(Hook, Instant)>>,
-    told: Mutex<Option<Instant>>,
+    reported: Mutex<Option<Instant>>,
     turns: Arc<Semaphore>,
     /// When a delivery came to an end last.
     ended: Mutex<Instant>,
@@ -85,7 +85,7 @@ impl Endpoints {
         }
         let health = Arc::new(EndpointHealth {
             known: Mutex::default(),
-            told: Mutex::default(),
+            reported: Mutex::default(),
             turns: Arc::new(Semaphore::new(self.each as usize)),
             ended: Mutex::new(Instant::now()),
             waiting: AtomicUsize::new(0),
@@ -161,11 +161,11 @@ impl Endpoints {
         let failing_for = since.map_or(0, |since| now.since(Millis(since)));
         let given_up = self.disable_after_ms > 0 && failing_for >= self.disable_after_ms;
         let disable = disable || given_up;
-        let told = locked(&health.told).is_some_and(|told| told.elapsed() < REPEAT_INTERVAL);
-        if told && !disable {
+        let reported = locked(&health.reported).is_some_and(|reported| reported.elapsed() < REPEAT_INTERVAL);
+        if reported && !disable {
             return false;
         }
-        *locked(&health.told) = Some(Instant::now());
+        *locked(&health.reported) = Some(Instant::now());
         let text = match given_up {
             true => format!(
                 "disabled, because nothing has worked for {} s; the last time {why}",

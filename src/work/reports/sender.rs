@@ -273,13 +273,13 @@ mod tests {
     #[tokio::test]
     async fn a_private_name_and_one_that_there_is_not_fail_alike() {
         let sender = Sender::new(Duration::from_secs(20), false).unwrap();
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for url in ["http://localhost:9/", "http://nobody.invalid:9/"] {
             let verdict = send(&sender, url).await;
             let Verdict::Failed(why, None) = verdict else { panic!("{url}: {verdict:?}") };
             assert!(!why.contains("127.0.0.1") && !why.contains("::1"), "{why}");
-            told.push(why);
+            sent.push(why);
         }
-        assert_eq!(told[0], told[1]);
+        assert_eq!(sent[0], sent[1]);
     }
 }

@@ -56,7 +56,7 @@ function alerts({ Alerts }) {
   o.list(23, [row(18, 23), row(16, 22), row(14, 22)]);
   o.sees(23, "r18.1 r16.1 r14.1", "not in a whole list any more: taken back");
   o.list(24, [row(21, 24), row(20, 24), row(19, 24)], { ops: [] });
-  // Hidden or frozen for an hour: what is over is over, nothing is played back.
+  // Hidden or frozen for an hour: what is past is past, nothing is played back.
   o.sees(3600, "", "an hour later");
   o.list(3600, [row(90, 3599), row(89, 3000), row(88, 2000)]);
   o.sees(3600, "r90.1", "too old is no alert");

@@ -1,4 +1,4 @@
-//! Leaders, goals and totals on screen: the overlays, the elements on the first page, and what the host tells overlays.
+//! Leaders, goals and totals on screen: the overlays, the elements on the first page, and what the host asks overlays to do.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const HOSTILE: &str = "<img src=x onerror=\"document.title='owned'\">";
 const ARABIC: &str = "محمد علي (١٢٣)";
 const FAMILY: &str = "👩‍👩‍👧‍👦🏳️‍🌈";
 
-/// What stands in the elements of this class, in the shadow of the page's first element of this name.
+/// What is in the elements of this class, in the shadow of the page's first element of this name.
 fn texts(element: &str, class: &str) -> String {
     format!(
         "[...document.querySelector('{element}').shadowRoot.querySelectorAll('.{class}')].map(e => e.textContent)"
@@ -35,7 +35,7 @@ async fn counts(base: &str) {
     assert_eq!(call(base, reqwest::Method::PATCH, "/policy", policy).await, 200);
 }
 
-/// A gift of so many cents.
+/// A gift of this amount in cents.
 async fn gives(base: &str, user: &str, name: &str, cents: u64) -> Value {
     let mut given = from(user);
     given["user"]["name"] = json!(name);

@@ -110,7 +110,7 @@ async function inAWorldOfItsOwn(run) {
     send(text) {
       this.sent.push(text);
     }
-    /** Told to close, and still not closed 3 s later. */
+    /** Asked to close, and still not closed 3 s later. */
     givenUp() {
       return this.closing && now - this.closing >= 3000;
     }

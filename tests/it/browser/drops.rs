@@ -52,7 +52,7 @@ async fn a_drop_is_started_bought_held_and_paid_for_on_the_first_page() {
 }
 
 #[tokio::test]
-async fn what_is_left_sells_out_before_the_eyes_of_a_viewer_and_speaks_chinese() {
+async fn a_drop_sells_out_on_screen_in_chinese() {
     let _alone = BROWSERS.acquire().await;
     let app = TestApp::start().await;
     let name = "<img src=x onerror=\"document.title='owned'\">";

@@ -23,7 +23,7 @@ async fn held(page: &Page<'_>) -> [f64; 3] {
     })
 }
 
-/// Sends so many batches, and waits until the page is where the feed is.
+/// Sends this number of batches, and waits until the page is where the feed is.
 async fn burst(app: &TestApp, page: &Page<'_>, show: &mut Show, batches: usize) {
     for _ in 0..batches {
         let gifts: Vec<Value> = show.by_ref().take(128).collect();

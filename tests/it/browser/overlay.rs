@@ -190,7 +190,7 @@ async fn layouts_themes_and_limits_come_from_the_address() {
     page.until(tops, json!(1)).await;
     has_a_clean_console(&page).await;
 
-    // A wish that makes no sense is told to the console, and the stream goes on without it.
+    // A wish that makes no sense is logged to the console, and the stream goes on without it.
     page.go(&format!("{base}/overlay/wish?layout=spiral&max=-1&hide_after=soon&lang=%3Cb%3E")).await;
     is_on(&page).await;
     page.until("document.body.dataset.layout", json!("alerts")).await;

@@ -29,7 +29,7 @@ on_every_engine!(
     stock_is_told_at_most_twice_a_second_and_the_last_state_always,
     watchers_are_reminded_before_it_opens_and_closes,
     an_ended_hold_is_known_for_the_idempotency_window,
-    what_is_not_there_is_unknown,
+    a_missing_hold_is_unknown,
     drops_are_listed_by_name_and_do_not_meet,
     drops_survive_another_engine_on_the_same_store,
     a_sale_neither_takes_nor_heeds_the_dedup_lock,
@@ -123,7 +123,7 @@ async fn a_hold_gives_its_unit_back_when_its_time_is_over(mut case: Case) {
     assert_eq!(case.holds_of("ann").await.len(), 1);
     assert_eq!(case.refused("r", hold("c2", "bob")).await, ClaimRefused::SoldOut(0));
     case.pass(5_000);
-    // Nobody has looked: the claim itself finds that the hold is over.
+    // Nobody has looked: the claim itself finds that the hold has ended.
     case.filled("r", hold("c2", "bob")).await;
     assert_eq!(case.holds_of("ann").await, []);
     assert_eq!(case.confirm(&answer.claim).await, Confirmed::Ended);
@@ -314,7 +314,7 @@ async fn an_ended_hold_is_known_for_the_idempotency_window(mut case: Case) {
     case.filled("r", claim("c2", "eve")).await;
 }
 
-async fn what_is_not_there_is_unknown(mut case: Case) {
+async fn a_missing_hold_is_unknown(mut case: Case) {
     let before = case.list().await;
     let unknown = Claimed::Refused(ClaimRefused::UnknownDrop);
     assert_eq!(case.claim("r", &claim("c1", "ann")).await, unknown);

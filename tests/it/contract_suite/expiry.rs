@@ -13,7 +13,7 @@ on_every_engine![
     a_frame_that_changes_nothing_does_not_renew_the_time,
     several_rows_leave_oldest_first,
     a_row_without_ttl_stays_for_ever,
-    what_was_added_before_the_ttl_keeps_its_own_time,
+    rows_older_than_a_ttl_keep_their_time,
     a_row_whose_time_is_over_cannot_be_retracted,
     a_changed_capacity_finds_the_expired_rows_gone,
     heads_do_not_sweep,
@@ -82,7 +82,7 @@ async fn a_row_without_ttl_stays_for_ever(mut t: Case) {
     assert_eq!(t.list().await.at.seq, 1);
 }
 
-async fn what_was_added_before_the_ttl_keeps_its_own_time(mut t: Case) {
+async fn rows_older_than_a_ttl_keep_their_time(mut t: Case) {
     t.accepted(gift("g1")).await;
     t.patch(json!({"row_ttl_ms": 1_000})).await;
     t.accepted(gift("g2").by("bob")).await;

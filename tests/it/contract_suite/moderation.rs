@@ -22,7 +22,7 @@ on_every_engine![
     overlays_are_told_and_a_snapshot_says_what_holds,
     an_action_that_changes_nothing_makes_no_change,
     only_a_row_of_the_list_is_replayed,
-    what_overlays_were_told_outlives_the_engine,
+    overlay_controls_outlive_the_engine,
     a_part_outlives_the_engine,
 ];
 
@@ -242,7 +242,7 @@ async fn only_a_row_of_the_list_is_replayed(mut t: Case) {
     assert_eq!(t.replica.at.seq, 4);
 }
 
-async fn what_overlays_were_told_outlives_the_engine(mut t: Case) {
+async fn overlay_controls_outlive_the_engine(mut t: Case) {
     t.accepted(gift("a1")).await;
     t.control(act(Action::Pause)).await.unwrap();
     t.control(act(Action::Mute)).await.unwrap();

@@ -12,7 +12,7 @@ use crate::support::gifts::{GiftSpec, gift};
 
 on_every_engine![
     a_gift_with_a_message_waits_and_nothing_of_it_is_seen,
-    what_is_approved_is_shown_in_the_order_of_approval,
+    approved_gifts_are_shown_in_order_of_approval,
     a_masked_gift_shows_nothing_that_its_giver_wrote_and_is_entered_as_it_was,
     a_denied_gift_is_an_entry_and_no_row,
     deciding_again_answers_the_same_and_otherwise_says_what_was_decided,
@@ -21,8 +21,8 @@ on_every_engine![
     tests_and_frames_without_a_new_message_do_not_wait,
     a_thousand_wait_and_no_more,
     a_gift_for_later_is_shown_at_its_own_time_also_when_it_was_masked,
-    what_waits_is_denied_by_being_taken_back,
-    what_waits_outlives_the_engine,
+    retracting_a_waiting_gift_denies_it,
+    waiting_gifts_outlive_the_engine,
     a_blocked_users_gifts_are_entered_and_not_shown,
     a_block_holds_for_what_waits_already,
     a_block_ends_at_its_time_and_when_it_is_taken_away,
@@ -53,9 +53,9 @@ async fn decide(t: &mut Case, id: &str, wish: Decision) -> Reviewed {
     // What waited was decided by this call, and nothing is decided twice.
     assert!(done.done.is_some() || !waits, "{done:?}");
     let again = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap();
-    assert_eq!((again.done, &again.told), (None, &done.told));
+    assert_eq!((again.done, &again.outcome), (None, &done.outcome));
     t.list().await;
-    done.told
+    done.outcome
 }
 
 async fn hold(t: &mut Case, gift: GiftSpec) {
@@ -100,7 +100,7 @@ async fn a_gift_with_a_message_waits_and_nothing_of_it_is_seen(mut t: Case) {
     assert_eq!(in_review(&t).await, ["a", "b"], "what waits goes on waiting");
 }
 
-async fn what_is_approved_is_shown_in_the_order_of_approval(mut t: Case) {
+async fn approved_gifts_are_shown_in_order_of_approval(mut t: Case) {
     t.patch(json!({"review": "all"})).await;
     for id in ["a", "b", "c"] {
         hold(&mut t, said(id)).await;
@@ -286,10 +286,10 @@ async fn a_gift_for_later_is_shown_at_its_own_time_also_when_it_was_masked(mut t
     assert!(told.iter().all(|entry| entry.gift.contains("hello")), "{told:?}");
 }
 
-async fn what_waits_is_denied_by_being_taken_back(mut t: Case) {
+async fn retracting_a_waiting_gift_denies_it(mut t: Case) {
     t.patch(json!({"review": "all"})).await;
     hold(&mut t, said("a")).await;
-    // Whoever got no answer asks once more, and changes nothing.
+    // A client that got no answer asks once more, and changes nothing.
     for _ in 0..3 {
         assert!(t.take_back("a").await);
         assert_eq!(in_review(&t).await, [""; 0]);
@@ -302,7 +302,7 @@ async fn what_waits_is_denied_by_being_taken_back(mut t: Case) {
     assert_eq!(t.cancel("a").await, tipcast::engine::Unscheduled::Shown, "there is nothing to cancel");
 }
 
-async fn what_waits_outlives_the_engine(mut t: Case) {
+async fn waiting_gifts_outlive_the_engine(mut t: Case) {
     t.patch(json!({"review": "messages", "review_default": "show", "review_timeout_ms": 9_000})).await;
     for id in ["a", "b", "c"] {
         hold(&mut t, said(id)).await;

@@ -30,7 +30,7 @@ async fn hold(t: &mut Case, id: &str) {
 
 async fn decide(t: &mut Case, id: &str, wish: Decision) -> Reviewed {
     let id: GiftId = id.parse().unwrap();
-    let told = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap().told;
+    let told = t.engine.decide_review(&t.feed, &id, wish, t.now).await.unwrap().outcome;
     t.list().await;
     told
 }
@@ -58,7 +58,7 @@ async fn entered(t: &mut Case) -> Vec<(String, EntryStatus)> {
     taken.iter().map(|it| (id(&it.entry.gift), it.entry.status)).collect()
 }
 
-/// The clock is set, by so many milliseconds.
+/// The clock is set, by `ms` milliseconds.
 fn set(t: &mut Case, ms: i64) {
     t.now = Millis(t.now.0 + ms);
 }
@@ -104,7 +104,7 @@ async fn a_clock_that_goes_back_leaves_what_waits_to_the_host_and_to_its_own_tim
     assert_eq!(shown(&mut t).await, ["•••"]);
     assert_eq!(waiting(&t).await, ["b"]);
     hold(&mut t, "d").await;
-    // The clock is right again: both are over, the one that came first by its deadline first.
+    // The clock is right again: both have ended, the one that came first by its deadline first.
     set(&mut t, HOUR);
     assert_eq!(t.work().await.len(), 2);
     assert!(waiting(&t).await.is_empty());

@@ -17,7 +17,7 @@ on_every_engine![
     a_gifts_own_time_replaces_the_policys_delay,
     due_gifts_meet_the_lock_and_the_combo_of_the_time_they_show,
     a_gift_that_waits_is_a_duplicate_of_itself_however_long_it_waits,
-    what_is_remembered_after_the_show_is_the_answer_to_it,
+    the_remembered_answer_is_that_of_the_showing,
     another_payload_is_refused_while_it_waits,
     a_cancelled_gift_is_not_shown_and_its_id_stays_used,
     only_what_waits_can_be_cancelled,
@@ -148,7 +148,7 @@ async fn a_gift_that_waits_is_a_duplicate_of_itself_however_long_it_waits(mut t:
     for _ in 0..4 {
         assert_eq!(t.post(spec.clone()).await, Outcome::ScheduledBefore(it.clone()));
         t.pass(150_000_000);
-        // Other calls tidy what is over.
+        // Other calls tidy what has ended.
         t.post(gift("other")).await;
     }
     t.pass(604_800_000);
@@ -156,7 +156,7 @@ async fn a_gift_that_waits_is_a_duplicate_of_itself_however_long_it_waits(mut t:
     assert_eq!(ids(&t.shown().await), ["g1"]);
 }
 
-async fn what_is_remembered_after_the_show_is_the_answer_to_it(mut t: Case) {
+async fn the_remembered_answer_is_that_of_the_showing(mut t: Case) {
     t.patch(json!({"idempotency_window_ms": 60_000})).await;
     t.scheduled(later("g1", 100_000)).await;
     t.pass(100_000);

@@ -1,4 +1,4 @@
-//! What subscribers are told.
+//! What subscribers get.
 
 use serde_json::json;
 use tipcast::domain::{Change, Policy};
@@ -14,7 +14,7 @@ on_every_engine![
     a_subscriber_is_told_the_policy,
     a_subscription_can_be_dropped_and_taken_again,
     one_call_is_one_notice,
-    what_is_acknowledged_is_known,
+    acknowledged_positions_are_known,
     a_probe_comes_back,
     a_closed_engine_refuses,
 ];
@@ -44,7 +44,7 @@ async fn every_subscriber_gets_every_change_in_order(mut t: Case) {
     let (all, some) = (changes(&mut early, 19).await, changes(&mut late, 19).await);
     let seqs: Vec<_> = all.iter().map(|change| change.seq).collect();
     assert_eq!(seqs, (1..=19).collect::<Vec<_>>());
-    // What was being told while `late` came may reach it too.
+    // What was being sent while `late` came may reach it too.
     assert!(some.ends_with(&all[1..]), "{some:?}");
 }
 
@@ -90,7 +90,7 @@ async fn one_call_is_one_notice(mut t: Case) {
     assert_eq!(sizes.last(), Some(&1), "no more than one call made: {sizes:?}");
 }
 
-async fn what_is_acknowledged_is_known(mut t: Case) {
+async fn acknowledged_positions_are_known(mut t: Case) {
     let at = t.accepted(gift("g1")).await.at;
     assert_eq!(t.engine.known(&t.feed), Some(at));
     let at = t.merged(gift("g2")).await.at;

@@ -1,4 +1,4 @@
-//! What a store keeps of revoked viewers: a time that never moves back, in the order in which it was told, on every
+//! What a store keeps of revoked viewers: a time that never moves back, in the order in which it was set, on every
 //! node, until no such token lives. Stores are shared by cases, so each looks at its own viewers.
 
 use tipcast::domain::{Epoch, Millis};

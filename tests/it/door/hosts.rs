@@ -1,4 +1,4 @@
-//! Without keys, and `[http] hosts`: by which names the server is asked, and by whom.
+//! Without keys, and `[http] hosts`: by which names the server is asked, and by which clients it may be asked.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -126,7 +126,7 @@ async fn without_keys_the_start_the_first_page_and_check_config_say_that_everybo
     assert!(!told.contains(said), "{told}");
 }
 
-/// What packages ship begins with a key, and never opens the server to whoever comes.
+/// What packages ship begins with a key, and never opens the server to strangers.
 #[test]
 fn shipped_files_make_keys_first() {
     for (name, text) in [

@@ -30,7 +30,7 @@ fn bearer(key: &str) -> String {
 }
 
 #[tokio::test]
-async fn whatever_only_producers_may_needs_a_key_and_viewers_need_none() {
+async fn producers_need_a_key_and_viewers_none() {
     let (key, stored) = new_key();
     let app = TestApp::with(&Backing::folder(), |config| {
         config.auth.producer_keys = vec![stored.clone().into()];

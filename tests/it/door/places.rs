@@ -24,7 +24,7 @@ async fn limited(watchers: usize, per_address: usize) -> TestApp {
     .await
 }
 
-/// True when this is a list, false when the socket was closed with 4129 after being told why.
+/// True when this is a list, false when the socket was closed with 4129 after an error said why.
 async fn is_place(first: Brought, socket: &mut Socket) -> bool {
     match first {
         Brought::Frame(frame) if frame["type"] == "snapshot" => true,
@@ -94,7 +94,7 @@ async fn many_connects_from_one_address_stop_at_the_limit_and_cost_nobody_else()
                     break;
                 }
             }
-            // So many were told a moment ago that the rest are not.
+            // Too many were refused a moment ago: the rest get no reason.
             Err(503) => tokio::time::sleep(Duration::from_millis(20)).await,
             Err(status) => panic!("{status}"),
         }

@@ -1,5 +1,5 @@
 //! Seeded random claims, confirmations, cancellations, passing time and engines opened anew, on an engine
-//! and on the model: after every call the answers, the stock and what watchers were told are the same,
+//! and on the model: after every call the answers, the stock and what watchers heard are the same,
 //! and free + held + sold = total. `TIPCAST_SEED` plays one seed again.
 
 use std::fmt::Debug;
@@ -186,7 +186,7 @@ impl Side {
         }
         let list = self.case.list().await;
         seen.push(self.said((list.at.seq, &list.rows, &list.drops)));
-        // Told in the same order, with the same content.
+        // Published in the same order, with the same content.
         if let Missed::Changes(changes) = self.case.after(before).await {
             let ops: Vec<&Op> = changes.iter().map(|change| &change.op).collect();
             seen.push(self.said(ops));

@@ -17,7 +17,7 @@ on_both_stores!(
     holds_are_confirmed_cancelled_and_listed,
     bodies_and_names_are_checked,
     watchers_see_drops_in_snapshots_and_as_ops,
-    whatever_holds_a_unit_gives_it_back_by_itself,
+    every_hold_of_a_unit_ends_by_itself,
 );
 
 impl Api {
@@ -457,8 +457,8 @@ async fn watchers_see_drops_in_snapshots_and_as_ops() {
     assert_eq!(feed["drops"], json!([app.get_drop("r").await]));
 }
 
-/// Nobody asks: the gateway itself ends the hold, and tells.
-async fn whatever_holds_a_unit_gives_it_back_by_itself() {
+/// Nobody asks: the gateway itself ends the hold, and publishes it.
+async fn every_hold_of_a_unit_ends_by_itself() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;
     let opens = Millis::now().plus(700);

@@ -71,7 +71,7 @@ async fn ten_thousand_buyers_get_a_hundred_units_on_two_nodes_of_redis() {
 }
 
 /// Pay, cancel and time race for each hold: one wins, and the unit is somewhere exactly once.
-async fn who_removes_a_hold_wins(engines: Vec<Store>) {
+async fn the_call_that_removes_a_hold_wins(engines: Vec<Store>) {
     const HOLDS: u64 = 200;
     let (feed, drop) = (fresh_feed(), named("r"));
     let spec = spec_of(&with(rockets(HOLDS), "hold_ttl_ms", json!(1_000)));
@@ -84,7 +84,7 @@ async fn who_removes_a_hold_wins(engines: Vec<Store>) {
             other => panic!("{other:?}"),
         }
     }
-    // Half a millisecond before, and the very millisecond in which they are over.
+    // Half a millisecond before, and the very millisecond in which they end.
     let (before, over) = (NOW.plus(999), NOW.plus(1_000));
     let races: Vec<_> = holds
         .into_iter()
@@ -119,13 +119,13 @@ async fn who_removes_a_hold_wins(engines: Vec<Store>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_removes_a_hold_wins_on_the_embedded_store() {
+async fn the_call_that_removes_a_hold_wins_on_the_embedded_store() {
     let store = Storage::embedded();
-    who_removes_a_hold_wins(vec![store.open_store().await]).await;
+    the_call_that_removes_a_hold_wins(vec![store.open_store().await]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_removes_a_hold_wins_on_two_nodes_of_redis() {
+async fn the_call_that_removes_a_hold_wins_on_two_nodes() {
     let store = Storage::redis();
-    who_removes_a_hold_wins(vec![store.open_store().await, store.open_store().await]).await;
+    the_call_that_removes_a_hold_wins(vec![store.open_store().await, store.open_store().await]).await;
 }

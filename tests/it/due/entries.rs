@@ -1,4 +1,4 @@
-//! Entries that cannot be handled, and where they stand in Redis.
+//! Entries that cannot be handled, and where they are in Redis.
 
 use tipcast::engine::{DUE_TRIES, DueFate, rest_after};
 
@@ -126,7 +126,7 @@ async fn entries_that_tipcast_did_not_write_are_put_away_and_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn when_everything_was_shown_nothing_is_left_of_the_queue() {
+async fn a_shown_queue_leaves_nothing() {
     let corner = Corner::new();
     let engine = node(&corner).await;
     schedule(&engine, &[later("g1", 1), later("g2", 1), later("g3", 600_000)]).await;

@@ -64,7 +64,7 @@ async fn shown(engine: &Store) -> Vec<String> {
     rows.iter().rev().map(|row| user(&row.user)).collect()
 }
 
-/// Waits until so many changes were made; how long that took.
+/// Waits until this number of changes were made; how long that took.
 async fn wait_for_seq(engine: &Store, seq: u64) -> Duration {
     let since = Instant::now();
     loop {

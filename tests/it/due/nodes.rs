@@ -34,7 +34,7 @@ async fn two_nodes_show_every_gift_once_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_node_was_told_the_other_shows_at_its_time() {
+async fn a_gift_scheduled_on_one_node_is_shown_by_another() {
     let corner = Corner::new();
     let (deaf, works) = (node(&corner).await, node(&corner).await);
     let work =

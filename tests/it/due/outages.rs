@@ -16,7 +16,7 @@ async fn a_lost_wake_up_costs_no_more_than_the_longest_sleep() {
     let engine = node(&corner).await;
     let work = DueLoop::start(engine.clone(), options(Duration::from_millis(1_200)), &Default::default());
     schedule(&engine, &[later("g1", 600_000)]).await;
-    // As if it had come just now, and nobody had been told.
+    // As if it had come just now, and no notice had been sent.
     let mut redis = corner.server.connect();
     let at = |key: String, member: String, redis: &mut redis::Connection| {
         redis::cmd("ZADD").arg(key).arg(1).arg(member).query::<()>(redis).unwrap();
@@ -30,7 +30,7 @@ async fn a_lost_wake_up_costs_no_more_than_the_longest_sleep() {
     work.stop().await;
 }
 
-/// A Redis that keeps what it was told, and a node whose way to it leads through a proxy.
+/// A Redis that keeps what it was sent, and a node whose way to it leads through a proxy.
 async fn through_proxy(server: RedisServer) -> (Corner, Proxy, Store) {
     let corner = Corner::of(std::sync::Arc::new(server));
     let proxy = Proxy::before(format!("127.0.0.1:{}", corner.server.port).parse().unwrap()).await;

@@ -11,10 +11,10 @@ use crate::support::gifts::gift;
 on_both_stores![
     a_gift_is_answered_202_and_reaches_watchers_when_it_is_due,
     a_whole_feed_may_be_delayed,
-    what_waits_is_listed_cancelled_and_gone,
-    what_comes_again_is_a_duplicate_before_and_after_the_show,
+    scheduled_gifts_are_listed_and_cancelled,
+    a_repeated_scheduled_gift_is_a_duplicate_before_and_after_showing,
     as_many_as_may_wait_and_no_more,
-    what_waits_survives_a_restart_and_what_became_due_meanwhile_is_shown_in_order,
+    scheduled_gifts_survive_a_restart_and_are_shown_in_order,
     a_later_gift_does_not_hold_up_an_earlier_one_that_came_after_it,
 ];
 
@@ -63,7 +63,7 @@ async fn a_whole_feed_may_be_delayed() {
     assert_eq!(app.give("show", &gift("g9").by("u9")).await["seq"], 7);
 }
 
-async fn what_waits_is_listed_cancelled_and_gone() {
+async fn scheduled_gifts_are_listed_and_cancelled() {
     let app = TestApp::start().await;
     for n in 0..5 {
         app.post_gift("show", &later(&format!("g{n}"), 600_000 - 10_000 * n)).await;
@@ -96,7 +96,7 @@ async fn what_waits_is_listed_cancelled_and_gone() {
     }
 }
 
-async fn what_comes_again_is_a_duplicate_before_and_after_the_show() {
+async fn a_repeated_scheduled_gift_is_a_duplicate_before_and_after_showing() {
     let app = TestApp::start().await;
     let mut watcher = app.watch("show").await;
     let first = app.post_gift("show", &later("g1", 150)).await.json();
@@ -129,7 +129,7 @@ async fn as_many_as_may_wait_and_no_more() {
     assert_eq!(app.post_gift("show", &later("g9", 90_000)).await.status, 202, "its id was not used");
 }
 
-async fn what_waits_survives_a_restart_and_what_became_due_meanwhile_is_shown_in_order() {
+async fn scheduled_gifts_survive_a_restart_and_are_shown_in_order() {
     let backing = Backing::fresh();
     let app = TestApp::on(&backing).await;
     app.patch_policy("show", json!({"capacity": 100, "dedup": "off"})).await;

@@ -18,7 +18,7 @@ const GIFTS: u64 = 128;
 
 const FEEDS: u64 = 3;
 
-/// So many gifts are taken before a gateway is killed.
+/// Gifts that are taken before a gateway is killed.
 const BEFORE: u64 = 2_000;
 
 /// A debug build beside many others takes its time.

@@ -33,7 +33,7 @@ impl Bench {
         Bench { engine, feed, begun, _dir: None }
     }
 
-    /// The time so many milliseconds after the beginning.
+    /// The time `ms` milliseconds after the beginning.
     fn at(&self, ms: i64) -> Millis {
         Millis(self.begun.0 + ms)
     }
@@ -135,7 +135,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_was_made_while_the_clock_was_a_year_ahead_waits_for_as_long_as_it_was_to_wait() {
+async fn waits_begun_while_the_clock_was_ahead_keep_their_length() {
     made_a_year_ahead(open().await).await;
 }
 

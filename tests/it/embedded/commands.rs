@@ -288,7 +288,7 @@ fn every_command_answers_and_leaves_what_redis_does_and_can_be_taken_back_and_pl
 }
 
 #[test]
-fn what_has_expired_is_gone_for_every_command_and_garbage_until_it_is_collected() {
+fn expired_keys_are_invisible_and_collected_later() {
     let (mut space, mut changes) = (Keyspace::default(), Changes::default());
     let mut run = |words: &[&str], now: i64| {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -443,7 +443,7 @@ fn on_both_sides(server: &RedisServer) -> impl FnMut(&'static str, &[&[u8]]) -> 
 }
 
 #[test]
-fn what_scripts_pack_is_byte_for_byte_what_redis_packs_and_is_read_back() {
+fn packed_values_equal_those_of_redis() {
     let server = RedisServer::start();
     let mut both = on_both_sides(&server);
     let values = "local f = {}

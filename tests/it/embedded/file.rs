@@ -68,7 +68,7 @@ fn now() -> i64 {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_an_end_at_any_moment_however_much_of_it_was_moved() {
+async fn answered_writes_survive_a_stop_during_a_move() {
     for seed in seeds(90..114) {
         let mut dice = Dice(seed);
         let (mut dir, mut space) = (in_memory(), Keyspace::default());
@@ -168,7 +168,7 @@ async fn a_damaged_byte_takes_its_owner_along_and_no_other() {
                 }
             }
         }
-        // What lists the parts of a row stands there twice.
+        // What lists the parts of a row is there twice.
         assert!(hurt <= 1, "seed {seed}: {table}, {column}, row {row}");
         all_hurt += hurt;
         // It stays so, whatever becomes of the record.

@@ -103,7 +103,7 @@ async fn a_full_store_refuses_gifts_says_so_and_goes_on_with_everything_else() {
     assert!(bytes <= (1 << 20) + (1 << 20) / 20, "{bytes}");
     drop(gateway);
 
-    // Whoever gives it more room goes on where it was.
+    // With more room it goes on where it was.
     let gateway = bounded(&backing, "4000000");
     let counted = store_bytes(&gateway).await;
     assert!((counted - bytes).abs() < bytes / 5, "{counted} after a start, {bytes} before");

@@ -99,7 +99,7 @@ async fn a_feed_that_is_damaged_goes_on_with_what_is_left_and_every_other_with_a
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_log_that_is_damaged_of_pages_and_of_a_file_that_was_cut_is_served_again() {
+async fn remains_of_a_damaged_folder_are_served_again() {
     let backing = Backing::folder();
     let Backing::Folder(dir) = &backing else { unreachable!() };
     let mut gateway = Process::on(&backing);

@@ -45,7 +45,7 @@ async fn until(what: &str, mut there: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Gifts without end to some feeds, until it is told to stop; each must be taken.
+/// Gifts without end to some feeds, until it is asked to stop; each must be taken.
 struct Load {
     stop: Arc<AtomicBool>,
     producers: JoinSet<Vec<(String, String)>>,
@@ -205,7 +205,7 @@ async fn a_clock_that_is_set_under_load_loses_no_id_and_nothing_is_early_or_late
     assert_eq!(got, wanted, "nothing that nobody has read was cut, and each is there once");
 }
 
-/// A disk with little room, if one can be made here; else the engine is told that its disk is full.
+/// A disk with little room, if one can be made here; else the engine is made to see a full disk.
 struct Disk {
     dir: TempDir,
     faults: TempDir,

@@ -137,7 +137,7 @@ async fn a_damaged_feed_is_named_and_a_gateway_starts_on_its_folder_for_all_othe
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_refused_with_what_to_do() {
+async fn a_folder_without_a_store_is_refused_with_advice() {
     let empty = TempDir::new().unwrap();
     let (code, said) = store(empty.path(), &["check"]);
     assert!(code == Some(1) && said.contains("--data-dir"), "{said}");

@@ -114,7 +114,7 @@ async fn nor_does_what_is_said_at_the_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_to_be_read_on_is_answered_at_once_and_the_answer_says_that_it_is_the_last() {
+async fn a_too_large_body_is_answered_at_once_with_connection_close() {
     let app = TestApp::start().await;
     let app = &app;
     let asked = writes(app).await.into_iter().map(|(method, path)| async move {
@@ -161,7 +161,7 @@ async fn a_refusal_does_not_wait_for_ever_for_a_body_that_does_not_come() {
 
 /// As Java's client does, which asks whether there is HTTP/2 with every request.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_another_protocol_is_told_that_the_connection_ends() {
+async fn an_upgrade_to_another_protocol_gets_connection_close() {
     let app = TestApp::start().await;
     let more = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA\r\n";
     let gift = r#"{"user":{"id":"u","name":"U"},"gift":{"id":"g","name":"G"}}"#;
@@ -186,7 +186,7 @@ async fn who_asks_for_another_protocol_is_told_that_the_connection_ends() {
     }
 }
 
-/// In one piece with their head, what the server alone found wrong ended the connection without a word.
+/// When they came with their head, what the server alone found wrong ended the connection without a word.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chunk_that_is_spelled_wrong_is_answered_400_however_its_bytes_come() {
     let app = TestApp::start().await;

@@ -66,7 +66,7 @@ async fn until(api: &Api, name: &str, least: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_costs_a_fraction_of_the_list_whatever_it_asked_for() {
-    // The allocator takes memory from the system in pieces of 4 MiB: one of them is little for each of so many.
+    // The allocator takes memory from the system in pieces of 4 MiB: one of them is little for each of many.
     const CLIENTS: u64 = 120;
     let backing = Backing::folder();
     let small = vec![("TIPCAST_HTTP__SEND_BUFFER_BYTES".to_owned(), "4096".to_owned())];
@@ -96,7 +96,7 @@ async fn a_client_that_never_reads_costs_a_fraction_of_the_list_whatever_it_aske
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_one_address_is_bounded_and_who_has_taken_nothing_for_longest_is_cut() {
+async fn unsent_bytes_of_an_address_are_bounded_and_the_stalest_is_cut() {
     let app = TestApp::with(&Backing::folder(), |config| {
         config.http.send_buffer_bytes = 4_096;
         config.limits.count_loopback = true;

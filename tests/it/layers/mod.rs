@@ -1,4 +1,4 @@
-//! Who may import whom (docs/ARCHITECTURE.md): reads `src/` and fails on any edge that the table
+//! Which module may import which (docs/ARCHITECTURE.md): reads `src/` and fails on any edge that the table
 //! does not list. A rule that is only agreed does not hold.
 
 use std::path::{Path, PathBuf};

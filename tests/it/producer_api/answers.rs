@@ -1,4 +1,4 @@
-//! What a producer is told about one gift.
+//! What a producer learns about one gift.
 
 use serde_json::{Value, json};
 

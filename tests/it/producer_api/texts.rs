@@ -8,7 +8,7 @@ use crate::support::gifts::{GiftSpec, gift};
 on_both_stores![
     markup_quotes_and_odd_scripts_stay_as_they_are,
     control_characters_and_overrides_are_stripped,
-    what_is_stripped_is_no_reason_to_refuse,
+    stripped_characters_are_no_reason_to_refuse,
     a_name_with_nothing_to_see_shows_the_id,
     text_is_nfc,
     names_are_measured_in_characters_and_ids_in_bytes,
@@ -66,7 +66,7 @@ async fn control_characters_and_overrides_are_stripped() {
     }
 }
 
-async fn what_is_stripped_is_no_reason_to_refuse() {
+async fn stripped_characters_are_no_reason_to_refuse() {
     let app = TestApp::start().await;
     let name = format!("{}\u{202e}{}", "n".repeat(32), "n".repeat(32));
     let message = format!("\u{0}{}\n", "m".repeat(200));

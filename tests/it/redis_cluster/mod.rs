@@ -1,4 +1,4 @@
-//! Clusters and sentinels: real servers that are killed, frozen, replaced and moved about. Whoever asks for feeds of
+//! Clusters and sentinels: real servers that are killed, frozen, replaced and moved about. A client that asks for feeds of
 //! another shard must not notice.
 
 mod failover;

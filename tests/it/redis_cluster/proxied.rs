@@ -5,7 +5,7 @@ use crate::support::cluster::Plan;
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::redis_server::RedisServer;
 
-/// Nodes that tell names which nobody can look up; a proxy before each, and the map that leads there.
+/// Nodes that announce names which nobody can look up; a proxy before each, and the map that leads there.
 async fn behind_names() -> (Cluster, Vec<Proxy>, StoreOptions) {
     let cluster = Cluster::of(Plan {
         options: &|at| {

@@ -150,7 +150,7 @@ async fn whichever_shard_is_away_feeds_of_the_others_are_scheduled_sold_and_repo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_scheduled_before_a_slot_moved_is_shown_though_the_shard_it_came_from_is_away() {
+async fn scheduled_gifts_are_shown_after_their_slot_moved() {
     let mut cluster = Cluster::start(0);
     let feed = feed_at(&cluster, 0);
     let engine = engine_on(cluster.url()).await;

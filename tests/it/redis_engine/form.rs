@@ -25,7 +25,7 @@ async fn a_new_redis_is_marked_and_opened_again_and_keys_of_others_do_not_matter
 }
 
 #[actix_web::test]
-async fn what_was_written_without_a_mark_or_with_another_is_refused_and_stays_as_it_is() {
+async fn a_foreign_or_unmarked_store_is_refused_unchanged() {
     let server = RedisServer::start();
     server.run(&["SET", "tc:{room1}:meta", "of long ago"]);
     let why = refusal(&server).await;

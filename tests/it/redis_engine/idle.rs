@@ -22,7 +22,7 @@ async fn an_idle_gateway_asks_at_most_two_commands_a_second() {
     let secret = "TIPCAST_AUTH__TOKENS__HS256_SECRETS".to_owned();
     let env = backing.env().into_iter().chain([(secret, "0123456789abcdef0123456789abcdef".to_owned())]);
     let gateway = Process::start("127.0.0.1:0", backing.args(), env.collect());
-    // What a start asks for is over.
+    // The questions of a start are answered.
     for _ in 0..20 {
         assert_eq!(gateway.get("/readyz").await.status, 200);
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! What Redis keeps, exactly as the contract says, whoever else uses it.
+//! What Redis keeps, exactly as the contract says, also when others use it.
 
 use super::*;
 use tipcast::domain::tally::{LeadersAsk, Measure, Period};

@@ -261,7 +261,7 @@ async fn no_position_survives_a_server_that_came_back_from_an_older_file() {
 }
 
 #[tokio::test]
-async fn whatever_is_written_first_to_a_server_that_was_started_again_begins_an_epoch() {
+async fn the_first_write_after_a_server_restart_begins_an_epoch() {
     for (counts, clock, ahead) in
         [(false, false, false), (true, false, false), (true, true, false), (false, true, true)]
     {

@@ -81,7 +81,7 @@ async fn next(subscription: &mut Subscription) -> Notice {
     notice.expect("a notice in time").expect("an open subscription")
 }
 
-/// Waits until a notice tells of this change.
+/// Waits until a notice announces this change.
 async fn told_of(subscription: &mut Subscription, at: &Position) -> Change {
     loop {
         if let Notice::Changes(changes) = next(subscription).await

@@ -113,7 +113,7 @@ async fn a_frozen_redis_is_unavailable_and_heals() {
 }
 
 #[tokio::test]
-async fn what_was_read_after_a_loss_may_be_told_once_more_and_nothing_else_is_told_twice() {
+async fn changes_read_after_a_loss_may_repeat_once() {
     let server = Arc::new(RedisServer::start());
     let mut t = Case::on(Storage::Redis(Corner::of(server.clone()))).await;
     t.accepted(spec("a").kind("a")).await;
@@ -121,7 +121,7 @@ async fn what_was_read_after_a_loss_may_be_told_once_more_and_nothing_else_is_to
         let mut other = t.engine.subscribe(&t.feed).await.unwrap();
         server.run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         told_lost(&mut other).await;
-        // The case's own subscription was told the same, and has not looked. What is published from here on is told to it
+        // The case's own subscription got the same, and has not looked. What is published from here on reaches it
         // behind that, and read by it from history before.
         for n in 0..3 {
             t.accepted(spec(&format!("{round}{n}")).kind(&format!("{round}{n}"))).await;

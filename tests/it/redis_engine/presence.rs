@@ -27,7 +27,7 @@ async fn a_node_whose_lease_is_over_does_not_count_and_is_told_when_it_comes_bac
     let lease = format!("{prefix}{{presence}}:node:a");
     let left: i64 = redis::cmd("PTTL").arg(&lease).query(&mut connection).unwrap();
     assert!((1..=12_000).contains(&left), "a node that dies is gone within 15 s: {left}");
-    // As if it had died and its time were over.
+    // As if it had died and its time had ended.
     let _: i64 = redis::cmd("DEL").arg(&lease).query(&mut connection).unwrap();
     assert_eq!(watchers(t.engine.store(), &t).await, Presence { watchers: 2, overlays: 0, nodes: 1 });
     let counts = format!("{prefix}{{{}}}:watching", t.feed);

@@ -384,7 +384,7 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
             let what = format!("seed {seed}, call {n}: {args:?}");
             let in_process = local.run(&args, &gifts, now);
             match (&in_process, &reply) {
-                // A refusal by an error is told apart by its code.
+                // A refusal by an error is known by its code.
                 (Err(ours), Err(theirs)) => {
                     assert!(theirs.contains(ours.split(['"', ' ']).next().unwrap()), "{ours} {theirs}")
                 }
@@ -418,7 +418,7 @@ fn redis_and_the_process_write_the_same_for_random_gifts() {
 }
 
 #[tokio::test]
-async fn what_was_evicted_or_garbled_between_two_gifts_is_never_half_written() {
+async fn keys_lost_between_gifts_never_leave_half_a_write() {
     let server = RedisServer::start();
     for (key, kept) in [("list", 1), ("hist", 10), ("ledger", 10), ("reports", 10)] {
         for few in [true, false] {

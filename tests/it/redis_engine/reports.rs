@@ -168,7 +168,7 @@ async fn webhooks_whose_place_was_evicted_begin_again() {
 }
 
 #[tokio::test]
-async fn what_is_cut_before_it_was_acknowledged_is_counted_and_logged() {
+async fn entries_cut_unacknowledged_are_counted_and_logged() {
     let server = RedisServer::start();
     let metrics = Arc::new(tipcast::metrics::Metrics::default());
     let options = StoreOptions {
@@ -396,7 +396,7 @@ async fn dead_letters_of_a_webhook_are_listed_and_sent_again_first() {
 }
 
 #[tokio::test]
-async fn what_is_new_in_the_ledger_alone_wakes_a_subscription() {
+async fn a_new_ledger_entry_alone_wakes_a_subscription() {
     let server = RedisServer::start();
     let engine = engine_on(&server).await;
     let patch = PolicyPatch { dedup: Some(tipcast::domain::Dedup::Drop), ..PolicyPatch::default() };

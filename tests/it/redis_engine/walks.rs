@@ -10,7 +10,7 @@ use crate::support::stores::{Corner, Storage};
 
 const BAD: &str = "b\"a\nd";
 
-/// Feeds in which a bad user's row stands beside another's.
+/// Feeds in which a bad user's row is beside another's.
 async fn feeds_with_rows(t: &Case, feeds: usize) -> Vec<FeedId> {
     let feeds: Vec<FeedId> = (0..feeds).map(|n| format!("{}-{n}", t.feed).parse().unwrap()).collect();
     for feed in &feeds {
@@ -43,7 +43,7 @@ fn fill(server: &RedisServer) {
     pipe.query::<()>(&mut server.connect()).unwrap();
 }
 
-/// Walks on until it is over; what it did in all.
+/// Walks to the end; what it did in all.
 async fn walk_to_the_end(t: &Case, engine: &Store, node: &str) -> Walk {
     let (mut all, since) = (Walk::default(), Instant::now());
     while !all.is_over {

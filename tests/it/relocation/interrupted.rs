@@ -63,7 +63,7 @@ async fn a_move_that_is_killed_goes_on_with_resume_and_no_gateway_begins_on_a_ha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_interrupted_goes_on_with_the_same_folder_alone() {
+async fn an_interrupted_move_resumes_with_its_folder_only() {
     let (backing, other) = (Backing::folder(), Backing::folder());
     for one in [&backing, &other] {
         let gateway = Process::on(one);

@@ -18,7 +18,7 @@ use crate::support::gifts::gift;
 
 on_both_stores!(
     a_group_gets_every_gift_once_in_order_as_it_was_accepted,
-    what_is_acknowledged_is_done_and_what_is_given_back_comes_again,
+    acknowledged_entries_are_done_and_returned_ones_come_again,
     an_entry_whose_lease_ran_out_goes_to_the_next_claimer,
     a_new_group_begins_at_the_start_or_now,
     groups_are_independent_listed_and_deleted,
@@ -65,7 +65,7 @@ async fn a_group_gets_every_gift_once_in_order_as_it_was_accepted() {
     assert_eq!(app.pull(json!({})).await, Vec::<Value>::new());
 }
 
-async fn what_is_acknowledged_is_done_and_what_is_given_back_comes_again() {
+async fn acknowledged_entries_are_done_and_returned_ones_come_again() {
     let app = TestApp::start().await;
     app.roses(&["a", "b", "c", "d"]).await;
     let entries = app.pull(json!({"max": 3})).await;

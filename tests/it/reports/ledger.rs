@@ -9,7 +9,7 @@ use crate::support::gifts::gift;
 on_both_stores!(
     the_ledger_is_read_page_by_page_and_filtered,
     the_ledger_is_added_up,
-    what_was_added_up_before_is_not_read_again_and_stays_right,
+    earlier_sums_are_not_read_again_and_stay_right,
     a_group_is_moved,
     every_question_is_checked,
 );
@@ -90,7 +90,7 @@ async fn the_ledger_is_added_up() {
 }
 
 /// 2 500 gifts of 1 to 9 cents in batches, some of them taken back.
-async fn what_was_added_up_before_is_not_read_again_and_stays_right() {
+async fn earlier_sums_are_not_read_again_and_stay_right() {
     let app = TestApp::start().await;
     let reads = async || {
         let text = app.get("/metrics").await.text;
@@ -157,7 +157,7 @@ async fn a_group_is_moved() {
     assert_eq!(app.pull(json!({})).await.len(), 3);
     assert_eq!(seek(json!({"to": "now"})).await.status, 200);
     assert_eq!(app.group().await["pending"], 0);
-    // A claim that waits is told.
+    // A claim that waits gets the entry.
     let waiting = async { app.pull(json!({"wait_ms": 20_000})).await };
     let back = async { seek(json!({"to": "start"})).await };
     let (entries, _) = futures_util::join!(waiting, back);

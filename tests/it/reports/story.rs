@@ -10,10 +10,10 @@ use crate::support::gifts::gift;
 on_both_stores!(
     a_gift_is_told_from_the_post_to_the_last_reader,
     gifts_that_nobody_sees_have_a_story_too,
-    what_waits_says_when_it_will_be_shown,
-    who_does_not_read_it_is_left_out,
+    a_waiting_gift_says_when_it_will_be_shown,
+    parts_an_old_client_cannot_read_are_left_out,
     a_row_that_is_taken_back_is_in_the_story_of_each_of_its_gifts,
-    who_is_not_remembered_is_unknown,
+    an_evicted_user_is_unknown,
     an_entry_that_was_cut_is_lost_to_whom_it_was_not_handed,
 );
 
@@ -96,7 +96,7 @@ async fn gifts_that_nobody_sees_have_a_story_too() {
     assert_eq!(told["gift"]["id"], "c");
 }
 
-async fn what_waits_says_when_it_will_be_shown() {
+async fn a_waiting_gift_says_when_it_will_be_shown() {
     let app = TestApp::start().await;
     let posted = app.post_json("show", &json!({
         "id": "later", "user": {"id": "u", "name": "U"}, "gift": {"id": "g", "name": "G"}, "delay_ms": 600_000
@@ -123,7 +123,7 @@ async fn what_waits_says_when_it_will_be_shown() {
     assert_eq!((&told["status"], types(&told)), (&json!("accepted"), vec!["gift.accepted"]));
 }
 
-async fn who_does_not_read_it_is_left_out() {
+async fn parts_an_old_client_cannot_read_are_left_out() {
     let app = TestApp::start().await;
     app.give("show", &gift("early").by("bob")).await;
     let put = async |path: &str, body: Value| {
@@ -164,7 +164,7 @@ async fn a_row_that_is_taken_back_is_in_the_story_of_each_of_its_gifts() {
     assert_eq!(types(&story(&app, "b").await).len(), 2);
 }
 
-async fn who_is_not_remembered_is_unknown() {
+async fn an_evicted_user_is_unknown() {
     let app = TestApp::start().await;
     for path in ["/v1/feeds/show/gifts/none", "/v1/feeds/show/gifts/a%20b"] {
         let said = app.get(path).await;

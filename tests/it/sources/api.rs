@@ -10,7 +10,7 @@ on_both_stores![
     a_source_of_ones_own_says_everything_itself,
     paths_that_nobody_has_lead_nowhere,
     a_source_is_posted_to_so_often_and_no_other_notices,
-    who_tries_paths_is_slowed_down_and_a_source_behind_the_same_address_is_not,
+    path_guessers_are_slowed_and_sources_of_their_address_not,
 ];
 
 async fn a_source_is_set_shown_and_deleted_and_its_path_stays_until_then() {
@@ -153,7 +153,7 @@ async fn paths_that_nobody_has_lead_nowhere() {
     assert_eq!(deliver(&app, &path, headers, &body).await.status, 200);
 }
 
-async fn who_tries_paths_is_slowed_down_and_a_source_behind_the_same_address_is_not() {
+async fn path_guessers_are_slowed_and_sources_of_their_address_not() {
     let app = gateway().await;
     let path = set(&app, "show", "tips", &settings("kofi", "kofi-token-1")).await;
     let (headers, body) = form(KOFI);

@@ -14,7 +14,7 @@ on_both_stores![
     twitch_asks_and_is_answered_in_plain_text,
     a_delivery_that_is_repeated_with_other_unsigned_headers_counts_once,
     no_browser_guesses_the_type_of_an_answer_of_a_source,
-    what_is_not_shown_is_answered_and_counted,
+    gifts_not_shown_are_answered_and_counted,
     bodies_that_are_too_large_or_no_json_are_refused,
 ];
 
@@ -165,7 +165,7 @@ async fn paid_by_bank_is_one_gift() {
         let said = deliver(&app, &path, stripe(body, now()), body).await;
         assert_eq!(said.json()["status"], status, "{said:?}");
     }
-    // The same payment told in other words is still counted once.
+    // The same payment in other words is still counted once.
     let renamed = with(STRIPE, "/data/object/customer_details/name", json!("J. L."));
     let said = deliver(&app, &path, stripe(&renamed, now()), &renamed).await;
     assert_eq!((said.status, &said.json()["status"]), (200, &json!("duplicate")));
@@ -207,7 +207,7 @@ async fn money_that_does_not_fit_is_refused_and_told() {
     let kept = get(&app, "show", "kofi").await;
     assert_eq!(kept["counts"], json!({"refused": 1}));
     assert!(kept["last_error"].as_str().unwrap().contains("not rounded"), "{kept}");
-    // Mended, the same payment is taken.
+    // Repaired, the same payment is taken.
     let (headers, body) = form(KOFI);
     assert_eq!(deliver(&app, &path, headers, &body).await.json()["status"], "accepted");
 }
@@ -225,7 +225,7 @@ async fn twitch_asks_and_is_answered_in_plain_text() {
     assert!(get(&app, "show", "twitch").await["last_error"].as_str().unwrap().contains("user_removed"));
 }
 
-async fn what_is_not_shown_is_answered_and_counted() {
+async fn gifts_not_shown_are_answered_and_counted() {
     let app = gateway().await;
     let path = set(&app, "show", "github", &settings("github-sponsors", SECRET)).await;
     let ping = r#"{"zen":"Design for failure.","hook_id":1}"#;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// What a program prints, line by line; none when it cannot run here.
+/// What a program prints, line by line; nothing when it cannot run here.
 fn signed(program: &str, script: &str, args: &[&str]) -> Option<Vec<String>> {
     let root = env!("CARGO_MANIFEST_DIR");
     let out = Command::new(program)
@@ -36,7 +36,7 @@ fn signed(program: &str, script: &str, args: &[&str]) -> Option<Vec<String>> {
 }
 
 #[tokio::test]
-async fn what_the_library_of_stripe_signs_is_taken() {
+async fn signatures_of_stripes_library_are_accepted() {
     let Some(lines) = signed("python3", "sign.py", &["stripe", SECRET, STRIPE]) else { return };
     let app = gateway().await;
     let path = set(&app, "show", "tips", &settings("stripe", SECRET)).await;
@@ -45,7 +45,7 @@ async fn what_the_library_of_stripe_signs_is_taken() {
 }
 
 #[tokio::test]
-async fn what_the_library_of_standard_webhooks_signs_is_taken() {
+async fn signatures_of_the_standard_webhooks_library_are_accepted() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let body = r#"{"type":"tip","data":{"id":"t-1","user_id":"u-1","user_name":"Ada","amount":250,"currency":"EUR"}}"#;
     let Some(lines) = signed("python3", "sign.py", &["standard-webhooks", secret, body]) else { return };
@@ -60,7 +60,7 @@ async fn what_the_library_of_standard_webhooks_signs_is_taken() {
 }
 
 #[tokio::test]
-async fn what_the_library_of_github_signs_is_taken() {
+async fn signatures_of_githubs_library_are_accepted() {
     let Some(lines) = signed("node", "sign.mjs", &[SECRET, GITHUB]) else { return };
     let app = gateway().await;
     let path = set(&app, "show", "tips", &settings("github-sponsors", SECRET)).await;

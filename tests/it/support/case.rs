@@ -1,5 +1,5 @@
 //! One case of the engine contract: a fresh feed on some engine, a virtual clock, and a replica that
-//! checks after every call that subscription, history, list and heads tell one story.
+//! checks after every call that subscription, history, list and heads agree.
 
 use std::time::Duration;
 
@@ -61,7 +61,6 @@ macro_rules! on_every_engine {
     };
 }
 
-/// See the module.
 pub struct Case {
     /// The store below, for cases that open it once more.
     pub store: Storage,
@@ -259,7 +258,7 @@ impl Case {
         removed
     }
 
-    /// Tells overlays what to do.
+    /// Asks overlays what to do.
     pub async fn control(&mut self, control: Control) -> Option<Position> {
         let at = self.engine.send_control(&self.feed, &control, self.now).await.unwrap();
         let list = self.settle().await;
@@ -322,7 +321,7 @@ impl Case {
     }
 
     /// Folds what the subscription brings until it is where the list is, and compares everything that
-    /// tells about the feed.
+    /// shows of the feed.
     async fn settle(&mut self) -> Snapshot {
         let list = self.engine.read_snapshot(&self.feed, self.now).await.unwrap();
         assert!(list.rows.len() as u64 <= list.policy.capacity, "the list is full: {list:?}");
@@ -364,7 +363,7 @@ impl Case {
         list
     }
 
-    /// These changes, without those that were read from history before they were told.
+    /// These changes, without those that were read from history before.
     fn not_reread(&self, changes: &[Change]) -> Vec<Change> {
         changes.iter().filter(|change| !self.reread.contains(change)).cloned().collect()
     }

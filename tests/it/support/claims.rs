@@ -19,7 +19,7 @@ pub fn hold(id: &str, user: &str) -> Value {
     json!({"id": id, "user": {"id": user, "name": format!("user {user}")}, "pay": "later"})
 }
 
-/// A drop of so many rockets.
+/// A drop of `stock` rockets.
 pub fn rockets(total: u64) -> Value {
     json!({"gift": {"id": "rocket", "name": "Rocket"}, "total": total})
 }
@@ -47,7 +47,7 @@ pub fn named(drop: &str) -> DropId {
     drop.parse().unwrap()
 }
 
-/// The hold that this answer tells of.
+/// The hold of this answer.
 pub fn held(answer: &ClaimAnswer) -> (HoldId, Millis) {
     match answer.fate {
         ClaimOutcome::Held(at) => (answer.claim.clone(), at),
@@ -78,7 +78,7 @@ impl Case {
         (view.free, view.held, view.sold)
     }
 
-    /// What watchers were told last.
+    /// What watchers got last.
     pub async fn told(&mut self, drop: &str) -> (Phase, u64, u64, u64) {
         let list = self.list().await;
         let view = &list.drops[&named(drop)];

@@ -21,9 +21,9 @@ pub struct Plan<'a> {
     pub program: &'a str,
     /// More options of each node, by its number.
     pub options: &'a dyn Fn(usize) -> Vec<String>,
-    /// By which ports, its own and its bus's, others are told of a node.
+    /// By which ports, its own and its bus's, others hear of a node.
     pub met_at: &'a dyn Fn(usize, &RedisServer) -> (u16, u16),
-    /// Told of the nodes when they run, before they hear of each other.
+    /// Called with the nodes when they run, before they know of each other.
     pub ready: &'a dyn Fn(&[RedisServer]),
 }
 
@@ -46,7 +46,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Three primaries, each with so many replicas.
+    /// Three primaries, each with this number of replicas.
     pub fn start(replicas: usize) -> Cluster {
         Cluster::of(Plan { replicas, ..Plan::default() })
     }

@@ -1,4 +1,4 @@
-//! A small OpenTelemetry collector: takes spans over HTTP as JSON, and answers as it is told to.
+//! A small OpenTelemetry collector: takes spans over HTTP as JSON, and answers as it is asked to.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

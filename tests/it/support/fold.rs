@@ -19,7 +19,7 @@ pub struct Fold {
     pub rows: Vec<Value>,
     /// By name.
     pub drops: BTreeMap<String, Value>,
-    /// How many watch, as was told last.
+    /// The newest number of watchers.
     pub watchers: Option<u64>,
     /// `paused` and `muted`.
     pub controls: (bool, bool),

@@ -87,7 +87,7 @@ impl Model {
         Model::holding(defaults, SCHEDULED_MAX)
     }
 
-    /// With so many gifts of a feed that may wait.
+    /// `scheduled_max` is the number of gifts of a feed that may wait.
     pub fn holding(defaults: Policy, scheduled_max: u64) -> Arc<Model> {
         let (feeds, wakes) = (Mutex::default(), Wakes::sender());
         let (limits, hooks) = (Mutex::default(), Mutex::default());

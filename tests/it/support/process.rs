@@ -11,7 +11,7 @@ use super::api::Api;
 use super::app::Backing;
 use super::case::PATIENCE;
 
-/// The binary, which may open only so many files.
+/// The binary, which may open only `files` files.
 fn limited(open_files: u32) -> Command {
     let mut command = Command::new("sh");
     let binary = env!("CARGO_BIN_EXE_tipcast");
@@ -66,14 +66,14 @@ impl Process {
         Process::listening_with(args, vec![])
     }
 
-    /// Starts the binary on a free port with these arguments and variables, where it may open only so many files, and
+    /// Starts the binary on a free port with these arguments and variables, where it may open only `files` files, and
     /// waits until it listens.
     pub fn start_with_files(open_files: u32, args: Vec<String>, env: Vec<(String, String)>) -> Process {
         let all: Vec<_> = ["--listen".to_owned(), "127.0.0.1:0".to_owned()].into_iter().chain(args).collect();
         Process::until_it_listens(Process::spawn_from(limited(open_files), &all, env))
     }
 
-    /// Runs the binary to its end where it may open only so many files.
+    /// Runs the binary to its end where it may open only `files` files.
     pub fn run_with_files(
         open_files: u32,
         args: &[String],
@@ -240,7 +240,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end, 15 s at most: a gateway that was told to stop.
+    /// Waits for its end, 15 s at most: a gateway that was asked to stop.
     pub fn wait(&mut self) -> ExitStatus {
         self.wait_within(Duration::from_secs(15))
     }

@@ -70,7 +70,7 @@ impl Proxy {
     }
 }
 
-/// One direction, until it ends. What was read before a stall is held until it is over.
+/// One direction, until it ends. What was read before a stall is held until the stall ends.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode: watch::Receiver<Mode>) {
     let mut bytes = vec![0; 16 * 1024];
     loop {

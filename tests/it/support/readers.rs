@@ -16,7 +16,7 @@ pub const ASK: Ask = Ask { max: 1_000, lease_ms: 30_000, from: Start::Start };
 /// The `batch_ms` of [`spec`].
 pub const BATCH_MS: u64 = 1_000;
 
-/// What whoever opens a job can use.
+/// What users of a job share.
 pub const WANT: Want = Want { most: 100, batch_ms: BATCH_MS };
 
 /// How long a turn lasts.
@@ -161,7 +161,7 @@ impl Case {
         self.post_all(ids.iter().map(|id| super::gifts::gift(id).by(id))).await;
     }
 
-    /// Posts so many gifts of different people, `n0` first.
+    /// Posts this number of gifts of different people, `n0` first.
     pub async fn give_many(&mut self, range: std::ops::Range<usize>) {
         let ids: Vec<String> = range.map(|n| format!("n{n}")).collect();
         for part in ids.chunks(100) {

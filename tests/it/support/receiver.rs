@@ -1,4 +1,4 @@
-//! An endpoint of webhooks: checks what every delivery must keep, and answers as it is told to.
+//! An endpoint of webhooks: checks what every delivery must keep, and answers as it is asked to.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -152,7 +152,7 @@ impl Receiver {
         }
     }
 
-    /// Waits until so many different gifts were accepted; they, in order.
+    /// Waits until this number of different gifts were accepted; they, in order.
     pub async fn wait_for_gifts(&self, count: usize) -> Vec<String> {
         self.wait_for(&format!("{count} gifts"), |_| self.gifts().len() >= count).await;
         self.gifts()

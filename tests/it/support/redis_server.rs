@@ -31,7 +31,7 @@ pub struct RedisServer {
     pub tls_port: u16,
     /// User and password for [`RedisServer::run`], where it wants them.
     pub login: Option<(String, String)>,
-    /// What stands in front of the host in URLs.
+    /// What is in front of the host in URLs.
     pub user: &'static str,
     program: String,
     is_sentinel: bool,
@@ -145,7 +145,7 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Makes the user that docs/OPERATING.md tells operators to make, and clients use it from now on. The keys are
+    /// Makes the user that docs/OPERATING.md describes, and clients use it from now on. The keys are
     /// those that tests use.
     pub fn make_user(&mut self, block: AclBlock) {
         let docs = include_str!("../../../docs/OPERATING.md");
@@ -288,7 +288,7 @@ pub const TLS_PORT: &str = "TLS PORT";
 /// these tests is after them.
 const PORTS: std::ops::Range<u16> = 11_000..32_000;
 
-/// A port that nobody has just now, and that no other test of this process is told. Whoever listens there must be
+/// A port that nobody has just now, and that no other test of this process gets. The server that listens there must be
 /// ready to find it taken all the same.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);

@@ -20,13 +20,13 @@ pub struct Replica {
     pub capacity: u64,
     /// Newest first.
     pub rows: Vec<Arc<Row>>,
-    /// What was told of the feed's drops.
+    /// The newest state of the feed's drops.
     pub drops: Drops,
-    /// What overlays were told to do.
+    /// What overlays were asked to do.
     pub controls: Controls,
-    /// What was told of totals and leaders.
+    /// The newest totals and leaders.
     pub totals: TotalsView,
-    /// What was told of goals.
+    /// The newest goals.
     pub goals: Goals,
 }
 

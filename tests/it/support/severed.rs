@@ -17,7 +17,7 @@ const HEAD: usize = 40;
 /// Three primaries with a replica each. What nodes say to each other, and what replicas are sent, goes through here.
 pub struct Severed {
     pub cluster: Cluster,
-    /// What other nodes and clients are told of each node: a way for replicas.
+    /// What other nodes and clients hear of each node: a way for replicas.
     ways: Vec<Proxy>,
     /// Which node's wires are cut.
     cut: watch::Sender<Option<usize>>,

@@ -22,7 +22,7 @@ const TYPES: [&str; 8] = [
 on_both_stores!(
     every_type_happens_and_nothing_is_left_but_its_entries,
     a_feed_that_counts_goes_on_counting,
-    what_a_host_is_to_look_at_is_approved,
+    held_gifts_are_approved_by_a_host,
     one_that_is_interrupted_takes_away_what_it_made
 );
 
@@ -60,7 +60,7 @@ async fn every_type_happens_and_nothing_is_left_but_its_entries() {
     assert_eq!((&drop["state"], &drop["sold"]), (&json!("closed"), &json!(2)));
 }
 
-async fn what_a_host_is_to_look_at_is_approved() {
+async fn held_gifts_are_approved_by_a_host() {
     let app = TestApp::start().await;
     for review in ["all", "messages"] {
         app.patch_policy("show", json!({"review": review, "totals": ["session"]})).await;
@@ -91,7 +91,7 @@ async fn a_feed_that_counts_goes_on_counting() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_triggered_says_why() {
+async fn an_impossible_trigger_says_why() {
     let app = TestApp::start().await;
     for (kind, word) in
         [("ledger.lost", "cut from the ledger"), ("person.erased", "erase"), ("gift", "gift.accepted")]
@@ -105,7 +105,7 @@ async fn what_cannot_be_triggered_says_why() {
 }
 
 #[tokio::test]
-async fn where_keys_are_needed_it_says_so_and_takes_one() {
+async fn a_desk_that_needs_a_key_asks_for_one() {
     let key = "a-key-of-the-tests-own";
     let app = TestApp::with(&Backing::folder(), |config| {
         config.auth.producer_keys = vec![key.to_owned().into()];

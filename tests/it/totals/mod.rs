@@ -25,7 +25,7 @@ on_engines_that_count![
     a_session_begins_by_name,
     watchers_are_told_twice_a_second_at_most_and_the_last_state_always,
     sales_and_scheduled_gifts_count_when_they_are_shown,
-    what_is_counted_survives_a_restart,
+    totals_survive_a_restart,
 ];
 
 fn ask(period: Period, by: &str) -> LeadersAsk {
@@ -33,7 +33,7 @@ fn ask(period: Period, by: &str) -> LeadersAsk {
     LeadersAsk { period, back: false, by, limit: 100, user: None }
 }
 
-/// `gifts units gifters points CURRENCY=AMOUNT…` of a period; none when it is not counted.
+/// `gifts units gifters points CURRENCY=AMOUNT…` of a period; nothing when it is not counted.
 async fn totals_of(t: &Case, period: Period, back: bool) -> Option<String> {
     let totals = t.engine.read_totals(&t.feed, back, t.now).await.unwrap()?;
     let view = totals.get(&period)?.clone();
@@ -323,7 +323,7 @@ async fn a_goal_that_a_gift_reaches_is_told_in_the_same_notice(mut t: Case) {
     assert_eq!(told(&notice_of(&mut subscription, "g-b").await), [("units".to_owned(), 10, true)]);
     t.post(gift("c").kind("g-c").value(60, "EUR")).await;
     assert_eq!(told(&notice_of(&mut subscription, "g-c").await), [("points".to_owned(), 120, true)]);
-    // What is taken back is missing again; reaching it is told at once all the same.
+    // What is taken back is missing again; reaching it is published at once all the same.
     t.post(gift("d").kind("g-d").value(5, "coins")).await;
     assert_eq!(told(&notice_of(&mut subscription, "g-d").await), []);
     assert!(t.take_back("d").await);
@@ -379,7 +379,7 @@ async fn a_ranking_of_many_is_the_same_however_much_of_it_is_asked_for(mut t: Ca
         let (day, _) = Zone::default().bounds(Period::Day, t.now);
         for (period, from) in [(Period::All, Millis(0)), (Period::Session, Millis(0)), (Period::Day, day)] {
             let wanted = recount.ranking(from, Millis::MAX, "units");
-            // Few are in what watchers are told; for more, a ranking is made.
+            // Few are in the frames; for more, a ranking is made.
             for limit in [3, 10, 100, 16, 1] {
                 let some = LeadersAsk { limit, ..ask(period, "units") };
                 let first: Vec<_> = wanted.iter().take(limit).cloned().collect();
@@ -468,7 +468,7 @@ async fn sales_and_scheduled_gifts_count_when_they_are_shown(mut t: Case) {
     assert_eq!(totals(&t, Period::All).await, "2 5 2 0");
 }
 
-async fn what_is_counted_survives_a_restart(mut t: Case) {
+async fn totals_survive_a_restart(mut t: Case) {
     t.patch(json!({"totals": ["all", "week"], "points": {"EUR": 3}})).await;
     let row = t.accepted(gift("a").count(2).value(5, "EUR")).await.row.unwrap();
     t.pass(700);

@@ -32,7 +32,6 @@ impl Event {
     }
 }
 
-/// See the module.
 pub struct Recount {
     points: BTreeMap<String, u64>,
     pub events: Vec<Event>,

@@ -41,7 +41,7 @@ async fn a_cluster_counts_what_a_recount_of_the_ledger_gives() {
     }
 }
 
-/// Few users, so that they meet often, or so many that most are in no list of leaders.
+/// Few users, so that they meet often, or that many that most are in no list of leaders.
 fn random_user(dice: &mut Dice, crowd: u64) -> String {
     match dice.below(crowd) {
         n @ 0..6 => ["ann", "bob", "a:b", "a", "\"\n", "cy"][n as usize].to_owned(),

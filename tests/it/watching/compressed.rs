@@ -10,7 +10,7 @@ use crate::support::gifts::gift;
 
 on_both_stores_and_over_tls![
     frames_are_compressed_for_those_who_ask_and_plain_for_others,
-    what_a_watcher_leaves_out_is_left_out_of_compressed_frames_too,
+    omitted_parts_are_absent_from_compressed_frames_too,
     a_compressed_command_is_understood_and_a_bomb_is_refused,
     nothing_is_agreed_on_unless_it_is_switched_on,
 ];
@@ -123,7 +123,7 @@ async fn frames_are_compressed_for_those_who_ask_and_plain_for_others() {
     }
 }
 
-async fn what_a_watcher_leaves_out_is_left_out_of_compressed_frames_too() {
+async fn omitted_parts_are_absent_from_compressed_frames_too() {
     let app = compressing().await;
     app.patch_policy("show", json!({"totals": ["all"], "dedup": "off"})).await;
     app.give("show", &gift("g0")).await;

@@ -14,7 +14,7 @@ on_both_stores_and_over_tls![
     a_position_at_the_head_is_resumed_without_changes,
     history_is_exactly_what_can_be_resumed_over,
     without_history_only_the_head_is_covered,
-    what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal,
+    a_position_that_cannot_resume_gets_a_snapshot,
     a_changed_capacity_uncovers_what_was_before,
     a_restart_does_not_shorten_history,
     everybody_who_comes_back_after_a_restart_resumes_by_one_look_into_the_history,
@@ -96,7 +96,7 @@ async fn without_history_only_the_head_is_covered() {
     watcher.wait_for_the_list().await;
 }
 
-async fn what_cannot_be_resumed_gets_a_snapshot_and_never_a_refusal() {
+async fn a_position_that_cannot_resume_gets_a_snapshot() {
     let app = TestApp::start().await;
     post_some(&app, 0..3).await;
     let epoch = app.get_feed("show").await["epoch"].as_str().unwrap().to_owned();

@@ -16,13 +16,13 @@ use crate::support::stores::Corner;
 
 in_the_clear_and_over_tls![
     a_handshake_may_come_in_pieces_of_any_size,
-    what_comes_with_the_handshake_is_heard_after_it,
+    bytes_behind_the_handshake_are_handled_after_it,
     much_that_comes_with_the_end_of_a_handshake_is_heard_to_its_end,
     a_connection_that_asked_for_something_else_before_may_become_a_watcher,
     a_longer_head_than_most_is_served_all_the_same,
     a_name_may_be_percent_encoded_and_what_it_hides_is_no_other_path,
     a_handshake_that_asks_for_nonsense_is_told_so_as_every_request_is,
-    who_says_nothing_or_half_of_it_is_told_that_it_took_too_long,
+    silent_and_half_handshakes_are_answered_with_a_timeout,
     a_handshake_that_waits_for_its_list_in_vain_is_counted_once_as_what_was_answered,
 ];
 
@@ -76,7 +76,7 @@ async fn a_handshake_may_come_in_pieces_of_any_size() {
     }
 }
 
-async fn what_comes_with_the_handshake_is_heard_after_it() {
+async fn bytes_behind_the_handshake_are_handled_after_it() {
     let app = TestApp::start().await;
     let mut stream = connect(&app).await;
     // A masked ping with the payload "hi".
@@ -159,7 +159,7 @@ async fn a_handshake_that_asks_for_nonsense_is_told_so_as_every_request_is() {
     }
 }
 
-async fn who_says_nothing_or_half_of_it_is_told_that_it_took_too_long() {
+async fn silent_and_half_handshakes_are_answered_with_a_timeout() {
     let app = TestApp::with(&Backing::fresh(), |config| config.http.head_timeout_ms = 300).await;
     for said in ["", "GET /v1/feeds/sh", "GET /v1/feeds/show/ws HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut told = String::new();

@@ -12,7 +12,7 @@ use crate::support::sse::SseWatcher;
 use crate::support::watcher::Watcher;
 
 on_both_stores_and_over_tls![
-    who_asks_gets_no_totals_and_goals_by_any_way_in_and_the_same_rows,
+    a_watcher_without_totals_gets_the_same_rows,
     it_holds_for_what_was_missed_too,
     a_watcher_that_wants_them_again_gets_them_with_its_snapshot,
     another_word_is_refused,
@@ -35,7 +35,7 @@ async fn give(app: &TestApp, ids: std::ops::Range<u32>) {
     }
 }
 
-/// Everything that so many gifts make was told.
+/// Everything that `gifts` gifts make was sent.
 fn told(fold: &Fold, gifts: u64) -> bool {
     fold.totals.get("all").is_some_and(|all| all["gifts"] == gifts)
         && fold.goals.get("mic").is_some_and(|goal| goal["value"] == gifts)
@@ -46,7 +46,7 @@ fn is_without(fold: &Fold, like: &Fold) {
     assert_eq!(fold.rows, like.rows, "{}", fold.story());
 }
 
-async fn who_asks_gets_no_totals_and_goals_by_any_way_in_and_the_same_rows() {
+async fn a_watcher_without_totals_gets_the_same_rows() {
     let app = TestApp::start().await;
     counting(&app).await;
     let mut every = app.watch("show").await;
@@ -75,7 +75,7 @@ async fn who_asks_gets_no_totals_and_goals_by_any_way_in_and_the_same_rows() {
         is_without(fold, &every.fold);
         assert!(fold.nones > 0 || fold.snapshots > 1, "{}", fold.story());
     }
-    // What was told of them is not what changes a list: GET has it for everybody.
+    // Their frames are not what changes a list: GET has it for everybody.
     let said = app.get_feed("show").await;
     assert!(said["totals"]["all"]["gifts"] == 25 && said["rows"] == json!(fewer.fold.rows), "{said}");
 }

@@ -7,15 +7,15 @@ use crate::support::receiver::{Delivery as Came, OK, Reply};
 use ring::signature::{ED25519, UnparsedPublicKey};
 
 on_both![
-    what_fails_is_sent_again_as_it_was,
+    a_failed_delivery_is_repeated_unchanged,
     one_poisoned_entry_is_found_and_the_rest_arrives,
     a_batch_that_is_too_large_is_halved,
     gone_disables_until_it_is_set_again,
     a_time_that_was_asked_for_is_kept,
-    what_is_given_up_is_a_dead_letter_and_can_be_sent_again,
-    what_is_too_old_for_best_effort_is_dropped_and_counted,
+    dead_letters_can_be_sent_again,
+    old_best_effort_entries_are_dropped_and_counted,
     private_addresses_are_not_reached_unless_allowed,
-    what_never_works_is_disabled,
+    a_webhook_that_always_fails_is_disabled,
     a_delivery_is_signed_by_the_installation_and_has_its_own_headers,
 ];
 
@@ -25,7 +25,7 @@ fn first(replies: Vec<Reply>) -> impl FnMut(&Came) -> Reply + Send {
     move |_| replies.lock().unwrap().next().unwrap_or(OK)
 }
 
-async fn what_fails_is_sent_again_as_it_was(store: Storage) {
+async fn a_failed_delivery_is_repeated_unchanged(store: Storage) {
     let replies = [
         Reply::Status(500, ""),
         Reply::Close,
@@ -106,7 +106,7 @@ async fn a_time_that_was_asked_for_is_kept(store: Storage) {
     assert_eq!(got[0].id, got[1].id);
 }
 
-async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Storage) {
+async fn dead_letters_can_be_sent_again(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) = (Node::with(&store, |options| options.give_up_ms = 1_000).await, key("show", "game"));
     roomy(&node.engine, "show").await;
@@ -133,7 +133,7 @@ async fn what_is_given_up_is_a_dead_letter_and_can_be_sent_again(store: Storage)
     assert_eq!(node.metric("tipcast_webhook_dead_total"), 2.0);
 }
 
-async fn what_is_too_old_for_best_effort_is_dropped_and_counted(store: Storage) {
+async fn old_best_effort_entries_are_dropped_and_counted(store: Storage) {
     let receiver = Receiver::that(first(vec![Reply::Status(500, "")])).await;
     let (node, hook) = (Node::on(&store).await, key("show", "game"));
     roomy(&node.engine, "show").await;
@@ -168,7 +168,7 @@ async fn private_addresses_are_not_reached_unless_allowed(store: Storage) {
     assert!(receiver.got().is_empty());
 }
 
-async fn what_never_works_is_disabled(store: Storage) {
+async fn a_webhook_that_always_fails_is_disabled(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Status(503, "retry-after: 1")).await;
     let (node, hook) =
         (Node::with(&store, |options| options.disable_after_ms = 1_500).await, key("show", "game"));

@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Waits for so many dead letters.
+    /// Waits for this number of dead letters.
     async fn wait_for_dead(&self, feed: &str, key: &HookKey, count: usize) -> Vec<DeadLetter> {
         let since = Instant::now();
         loop {
@@ -163,7 +163,7 @@ async fn set_hook(node: &Node, receiver: &Receiver, batch_max: u64) -> HookKey {
     key
 }
 
-/// Waits until the webhook is active again and nothing is told of it.
+/// Waits until the webhook is active again and has nothing left to send.
 fn is_fine(hook: &Hook) -> bool {
     hook.state == HookState::Active && hook.last_error.is_none() && hook.failing_since.is_none()
 }

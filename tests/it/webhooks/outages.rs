@@ -57,7 +57,7 @@ async fn a_redis_that_restarts_with_its_file_in_the_middle_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_without_its_redis_was_at_is_done_by_another() {
+async fn work_of_a_node_without_redis_is_done_by_another() {
     let server = RedisServer::start();
     let proxy = Proxy::before(format!("127.0.0.1:{}", server.port).parse().unwrap()).await;
     let receiver = Receiver::start().await;

@@ -7,7 +7,7 @@ use crate::support::receiver::{Delivery as Came, OK, Reply};
 
 on_both![
     a_hot_feed_and_a_dead_endpoint_hold_up_nobody,
-    what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was,
+    deliveries_of_a_stopped_node_are_repeated_unchanged,
     a_store_that_is_opened_again_goes_on_where_it_was,
 ];
 
@@ -35,7 +35,7 @@ async fn a_hot_feed_and_a_dead_endpoint_hold_up_nobody(store: Storage) {
     assert!(all.iter().all(|feed| per_feed[feed.as_str()] == [format!("{feed}-gift")]));
 }
 
-async fn what_was_under_way_when_a_node_stopped_is_sent_again_as_it_was(store: Storage) {
+async fn deliveries_of_a_stopped_node_are_repeated_unchanged(store: Storage) {
     let receiver = Receiver::that(|_| Reply::Hang).await;
     // A turn lasts as long as two attempts and 5 s more; nobody takes it over before.
     let node = Node::with(&store, |options| options.timeout = Duration::from_secs(1)).await;

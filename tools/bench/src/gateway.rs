@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_keeps_to_the_contract_and_has_one_mark() {
+    fn sent_gifts_keep_the_contract_and_have_one_mark() {
         let mut out = vec![];
         gateway().publish(3, 7..=7, &mut out);
         let text = String::from_utf8(out).unwrap();

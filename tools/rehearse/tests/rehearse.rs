@@ -56,7 +56,7 @@ fn a_client_that_does_not_come_is_told_where_it_was_awaited() {
 }
 
 #[test]
-fn what_is_not_there_to_be_played_is_said() {
+fn missing_sounds_are_reported() {
     let done = rehearse("plain,opera", "");
     assert_eq!(done.status.code(), Some(2));
     let why = String::from_utf8_lossy(&done.stderr);

@@ -18,7 +18,7 @@ HOST = urlsplit(os.environ["TIPCAST_URL"])
 
 
 class Ended(Exception):
-    """The connection is over; with a status or a close code where there is one."""
+    """The connection has ended; with a status or a close code where there is one."""
 
     def __init__(self, code=1006, retry_after=None):
         super().__init__(code)

@@ -60,7 +60,7 @@ class Unavailable(_Failed):
 
 
 class Tipcast:
-    """A gateway, asked over one pool of connections. Calls are retried with the same id until `patience` seconds are over."""
+    """A gateway, asked over one pool of connections. Calls are retried with the same id for at most `patience` seconds."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_json_is_what_a_parser_takes_for_it(text in "[{}\\[\\],:\" \\\\au0-9.eE+-]{0,12}") {
+    fn json_is_recognized_as_a_parser_does(text in "[{}\\[\\],:\" \\\\au0-9.eE+-]{0,12}") {
         prop_assert_eq!(Nodes::of(&text).is_some(), is_json(&text));
     }
 

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_together_in_order_as_far_as_it_fits() {
+    fn waiting_calls_go_together_in_order() {
         let (batcher, feed): (Gifts, FeedId) = (Gifts::default(), "f".parse().unwrap());
         assert_eq!(sizes(batcher.submit(&feed, submission(1, None))), [1]);
         assert_eq!(sizes(batcher.submit(&feed, submission(2, None))), [2]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_a_run_that_fails_fails_with_it() {
+    fn waiters_of_a_failed_run_fail_with_it() {
         let (batcher, feed): (Gifts, FeedId) = (Gifts::default(), "f".parse().unwrap());
         batcher.submit(&feed, submission(1, None));
         batcher.submit(&feed, submission(1, None));

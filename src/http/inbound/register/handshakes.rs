@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn when_there_is_no_room_who_has_stalled_for_longest_makes_some_and_nobody_else() {
+    fn the_connection_stalled_longest_makes_room() {
         let inbound = few(2, 0);
         let peers: Vec<_> = (0..3).map(|_| inbound.accept(None, false).unwrap()).collect();
         let _first = peers[0].shakes_hands().unwrap();

@@ -39,7 +39,7 @@ fn an_address_has_its_connections_and_no_more_unless_it_is_a_proxy_or_this_machi
 }
 
 #[test]
-fn who_only_waits_makes_room_and_who_is_served_does_not() {
+fn idle_connections_make_room_and_served_ones_do_not() {
     let inbound = inbound(4, 0);
     let open: Vec<_> = (0..4).map(|_| inbound.accept(None, false).unwrap()).collect();
     open[0].enter(PeerPhase::Busy);
@@ -91,7 +91,7 @@ fn nobody_is_accepted_while_too_many_that_made_room_have_not_ended_and_where_non
 }
 
 #[test]
-fn who_waits_only_for_the_rest_of_a_refused_body_makes_room_however_it_dribbles() {
+fn a_dribbling_refused_body_makes_room() {
     let inbound = inbound(2, 0);
     let refused = inbound.accept(None, false).unwrap();
     refused.enter_busy();

@@ -142,17 +142,17 @@ impl Modify for Keys {
     fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
         let components = api.components.get_or_insert_default();
         let mut key = Http::new(HttpAuthScheme::Bearer);
-        let told = "A key, as `tipcast key new` makes it. Scopes are the rights that it needs for the feed. Not asked for \
+        let description = "A key, as `tipcast key new` makes it. Scopes are the rights that it needs for the feed. Not asked for \
             while the operator has set none, of programs of the same machine";
-        key.description = Some(told.into());
+        key.description = Some(description.into());
         components.add_security_scheme("key", SecurityScheme::Http(key));
         let mut token = Http::new(HttpAuthScheme::Bearer);
         token.bearer_format = Some("JWT".into());
         token.description = Some("A viewer token; also as ?token=. Scopes are words of its may".into());
         components.add_security_scheme("token", SecurityScheme::Http(token));
-        let told = "A signed key: its name here, and Standard Webhooks' headers webhook-id, webhook-timestamp and \
+        let description = "A signed key: its name here, and Standard Webhooks' headers webhook-id, webhook-timestamp and \
             webhook-signature";
-        let signed = ApiKeyValue::with_description("Tipcast-Key", told);
+        let signed = ApiKeyValue::with_description("Tipcast-Key", description);
         components.add_security_scheme("signed", SecurityScheme::ApiKey(ApiKey::Header(signed)));
     }
 }

@@ -83,13 +83,13 @@ impl Pair {
     }
 
     /// What the client got since.
-    fn told(&mut self) -> Vec<u8> {
-        let mut told = Vec::new();
+    fn received(&mut self) -> Vec<u8> {
+        let mut received = Vec::new();
         let mut buffer = [0; 4096];
         while let Ok(n @ 1..) = self.client.reader().read(&mut buffer) {
-            told.extend_from_slice(&buffer[..n]);
+            received.extend_from_slice(&buffer[..n]);
         }
-        told
+        received
     }
 }
 
@@ -114,7 +114,7 @@ fn bytes_may_come_in_pieces_of_any_size_and_an_idle_connection_keeps_none() {
 }
 
 #[test]
-fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
+fn bytes_a_socket_refuses_go_out_later_in_order() {
     let mut pair = Pair::open(&TLS13, 100_000);
     let text: Vec<u8> = (0..100_000_u32).map(|n| (n / 7) as u8).collect();
     let (mut wire, mut done) = (Vec::new(), 0);
@@ -135,12 +135,12 @@ fn what_a_socket_does_not_take_goes_out_later_and_in_order() {
         }
         assert!(pair.ours.unsent.len() <= MAX_SEALED_BYTES, "at most a record is kept");
     }
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for bytes in wire.chunks(5000) {
         pair.hear(bytes);
-        told.extend(pair.told());
+        received.extend(pair.received());
     }
-    assert_eq!(told, text);
+    assert_eq!(received, text);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn tickets_go_out_with_the_first_answer_in_one_write() {
     assert_eq!(pair.ours.write(b"answer", write).unwrap(), 6);
     assert_eq!(writes.len(), 1);
     pair.hear(&writes[0]);
-    assert_eq!((pair.told(), pair.client.tls13_tickets_received()), (b"answer".to_vec(), 2));
+    assert_eq!((pair.received(), pair.client.tls13_tickets_received()), (b"answer".to_vec(), 2));
 }
 
 #[test]
@@ -180,13 +180,13 @@ fn the_end_is_said_once_whoever_says_it_first() {
             }
             pair.client.read_tls(&mut &wire[..]).unwrap();
             assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
-            assert_eq!(pair.told(), b"so long");
+            assert_eq!(pair.received(), b"so long");
         }
     }
 }
 
 #[test]
-fn what_is_no_tls_ends_the_connection_with_an_alert_and_is_not_read_again() {
+fn bytes_other_than_tls_end_the_connection_with_an_alert() {
     for wrong in [
         &b"GET /v1/feeds/show/ws HTTP/1.1\r\n\r\n"[..],
         // A record that says to be longer than records are.
@@ -238,7 +238,7 @@ fn keys_may_change_now_and_then_and_a_flood_of_changes_ends_the_connection() {
         let mut wire = Vec::new();
         assert_eq!(pair.ours.write(&[n], |bytes| wire.write(bytes)).unwrap(), 1);
         pair.hear(&wire);
-        assert_eq!(pair.told(), [n]);
+        assert_eq!(pair.received(), [n]);
     }
     assert_eq!(pair.heard, (0..100).collect::<Vec<u8>>());
     let mut stands = Heard::Open;
@@ -267,7 +267,7 @@ fn half_a_record_is_kept_and_no_more() {
     let mut wire = Vec::new();
     assert_eq!(pair.ours.write(b"news", |bytes| wire.write(bytes)).unwrap(), 4);
     pair.hear(&wire);
-    assert_eq!(pair.told(), b"news");
+    assert_eq!(pair.received(), b"news");
     pair.ours.receive(last, |plain| pair.heard.extend_from_slice(plain));
     assert_eq!((pair.heard.len(), pair.ours.partial.capacity()), (16_000, 0));
 }

@@ -62,7 +62,7 @@ pub(super) struct EventLoop<H, W: SocketWorker<H>> {
     poll: AsyncFd<Polled>,
     events: Events,
     /// Events of the kernel, of each socket.
-    told: Vec<SocketEvent>,
+    socket_events: Vec<SocketEvent>,
     listening: Option<Listening>,
     sockets: Slab<SocketSlot<H, W::Handler>>,
     buffer: Box<[u8]>,
@@ -121,7 +121,7 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
             worker,
             poll: waitable(Polled(poll))?,
             events: Events::with_capacity(EVENTS_PER_POLL),
-            told: Vec::new(),
+            socket_events: Vec::new(),
             listening,
             sockets: Slab::new(),
             buffer: vec![0; READ_BUFFER_BYTES].into(),
@@ -200,15 +200,15 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
                 Ok(()) => break,
             }
         }
-        let mut all = std::mem::take(&mut self.told);
+        let mut all = std::mem::take(&mut self.socket_events);
         all.extend(self.events.iter().map(SocketEvent::by));
-        for told in all.drain(..) {
+        for event in all.drain(..) {
             match &mut self.listening {
-                Some(listening) if told.key == LISTENER.0 as u32 => listening.wake(),
-                _ => self.attend(told, now),
+                Some(listening) if event.key == LISTENER.0 as u32 => listening.wake(),
+                _ => self.attend(event, now),
             }
         }
-        self.told = all;
+        self.socket_events = all;
         Ok(true)
     }
 
@@ -261,15 +261,15 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     }
 
     /// Reads and writes one socket, as far as it can be.
-    fn attend(&mut self, told: SocketEvent, now: MonoTime) {
-        let key = told.key;
+    fn attend(&mut self, event: SocketEvent, now: MonoTime) {
+        let key = event.key;
         let buffer = &mut self.buffer;
         let (input, next) = match self.sockets.get_mut(key as usize) {
-            Some(SocketSlot::Watching(socket)) => told.heed(socket, buffer, now),
-            Some(SocketSlot::Secured(socket)) => told.heed(socket, buffer, now),
+            Some(SocketSlot::Watching(socket)) => event.heed(socket, buffer, now),
+            Some(SocketSlot::Secured(socket)) => event.heed(socket, buffer, now),
             Some(entry @ SocketSlot::Arriving(_)) => {
                 if let SocketSlot::Arriving(arriving) = std::mem::replace(entry, SocketSlot::Taken) {
-                    self.attend_arriving(told, arriving, now);
+                    self.attend_arriving(event, arriving, now);
                 }
                 return;
             }

@@ -102,7 +102,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 /// Answers a client why it is not served, if it takes that at once.
 pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: RefusalPermit) {
     tokio::task::spawn_local(async move {
-        let told = async {
+        let farewell = async {
             let mut io = tokio::net::TcpStream::from_std(stream.into())?;
             io.write_all(refusal(why).as_bytes()).await?;
             io.shutdown().await?;
@@ -111,7 +111,7 @@ pub(super) fn turn_away(stream: TcpStream, why: Turned, permit: RefusalPermit) {
             while matches!(io.read(&mut rest).await, Ok(1..)) {}
             io::Result::Ok(())
         };
-        let _ = timeout(TOLD_WITHIN, told).await;
+        let _ = timeout(TOLD_WITHIN, farewell).await;
         drop(permit);
     });
 }

@@ -131,8 +131,8 @@ mod tests {
         for _ in 0..2000 {
             seat(0).other(900, None);
         }
-        let told = || shared.open.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
-        assert!(told()[1..].iter().all(|n| *n > 700 && *n < 900), "{:?}", told());
+        let counts = || shared.open.iter().map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert!(counts()[1..].iter().all(|n| *n > 700 && *n < 900), "{:?}", counts());
         assert_eq!(seat(0).other(900, None), None);
         seat(1).tell(5);
         assert_eq!(seat(0).other(900, None), Some(1));

@@ -14,12 +14,12 @@ on_every_engine![
     frames_that_nobody_sees_are_paid_for_once,
     a_frame_behind_the_last_gives_nothing,
     a_combo_is_known_for_as_long_as_ids_are,
-    what_was_given_is_taken_back_once_and_what_was_not_leaves_no_entry,
+    a_given_gift_is_retracted_once_and_others_leave_no_entry,
     a_row_is_taken_back_gift_by_gift,
     all_rows_of_a_user_are_taken_back_gift_by_gift,
-    what_is_found_among_many_entries_is_found,
+    a_search_finds_an_entry_among_many,
     a_part_of_a_value_is_refunded_once,
-    what_nobody_sees_is_refunded_too_and_what_has_no_value_is_not,
+    hidden_gifts_are_refunded_too_and_worthless_ones_not,
 ];
 
 /// The deltas that came since, as `COUNT AMOUNT CURRENCY`.
@@ -100,7 +100,7 @@ async fn a_combo_is_known_for_as_long_as_ids_are(mut t: Case) {
     assert_eq!(deltas(&mut t).await, ["3 30 EUR", "1 10 EUR", "1", "0 0 EUR", "1", "2 20 EUR"]);
 }
 
-async fn what_was_given_is_taken_back_once_and_what_was_not_leaves_no_entry(mut t: Case) {
+async fn a_given_gift_is_retracted_once_and_others_leave_no_entry(mut t: Case) {
     const MOST: u64 = tipcast::domain::MAX_SAFE;
     t.accepted(frame("f1", 3, 30)).await;
     t.merged(frame("late", 2, 20)).await;
@@ -186,7 +186,7 @@ async fn all_rows_of_a_user_are_taken_back_gift_by_gift(mut t: Case) {
     assert_eq!(entries(&mut t).await, wanted);
 }
 
-async fn what_is_found_among_many_entries_is_found(mut t: Case) {
+async fn a_search_finds_an_entry_among_many(mut t: Case) {
     t.patch(json!({"dedup": "drop", "capacity": 2})).await;
     let row = t.accepted(gift("first").by("zoe").count(7)).await.row.unwrap();
     for part in 0..8 {
@@ -259,7 +259,7 @@ async fn a_part_of_a_value_is_refunded_once(mut t: Case) {
     assert_eq!(deltas(&mut t).await, Vec::<String>::new());
 }
 
-async fn what_nobody_sees_is_refunded_too_and_what_has_no_value_is_not(mut t: Case) {
+async fn hidden_gifts_are_refunded_too_and_worthless_ones_not(mut t: Case) {
     t.patch(json!({"dedup": "drop"})).await;
     t.accepted(gift("a1").value(10, "coins")).await;
     t.suppressed(gift("a2").value(20, "coins")).await;

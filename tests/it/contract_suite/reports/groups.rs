@@ -14,7 +14,7 @@ on_every_engine![
     two_groups_go_their_own_ways,
     a_claim_gets_as_many_as_it_asks_for,
     a_group_stands_as_it_has_claimed_and_acknowledged,
-    what_a_group_has_done_with_an_entry_can_be_asked,
+    an_entrys_story_has_its_state_in_each_group,
     nothing_is_known_of_a_group_that_is_not_there,
     a_group_that_is_deleted_is_forgotten_with_all_it_has,
     readers_are_listed_by_name,
@@ -85,7 +85,7 @@ async fn a_group_stands_as_it_has_claimed_and_acknowledged(mut t: Case) {
     assert_eq!(t.group("g").await, Some(view(0, 0, 0)));
 }
 
-async fn what_a_group_has_done_with_an_entry_can_be_asked(mut t: Case) {
+async fn an_entrys_story_has_its_state_in_each_group(mut t: Case) {
     let g = reader_of("g");
     t.give(&["a", "b", "c", "d"]).await;
     let all = cursors(&t.take("first").await);

@@ -17,14 +17,14 @@ on_every_engine![
     a_turn_that_is_given_back_says_when_it_is_looked_at_again,
     only_who_has_the_turn_can_give_it_back,
     jobs_are_taken_in_the_order_of_their_time,
-    what_comes_while_a_turn_lasts_is_in_it,
+    arrivals_during_a_turn_are_part_of_it,
     a_job_opens_with_as_many_entries_as_are_wanted,
-    what_was_done_is_kept_if_nobody_else_went_on,
-    what_a_webhook_has_done_with_an_entry_can_be_asked,
-    what_is_given_up_becomes_a_dead_letter,
+    finished_work_is_kept_unless_another_went_on,
+    an_entrys_story_has_its_state_in_each_webhook,
+    entries_given_up_become_dead_letters,
     dead_letters_of_a_webhook_stay_as_long_as_the_ledger_has_their_entries,
     dead_letters_are_sent_again_before_anything_else,
-    what_is_sent_again_may_die_again,
+    replayed_dead_letters_may_die_again,
     a_webhooks_dead_letters_that_are_sent_again_are_a_job,
     a_group_has_no_job,
     jobs_survive_another_engine_on_the_same_store,
@@ -163,7 +163,7 @@ async fn jobs_are_taken_in_the_order_of_their_time(mut t: Case) {
     assert_eq!(taken, jobs);
 }
 
-async fn what_comes_while_a_turn_lasts_is_in_it(mut t: Case) {
+async fn arrivals_during_a_turn_are_part_of_it(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give(&["a"]).await;
     t.pass(BATCH_MS);
@@ -186,7 +186,7 @@ async fn a_job_opens_with_as_many_entries_as_are_wanted(mut t: Case) {
     assert_eq!((gifts(&work.entries), work.backlog), (vec!["n259".to_owned(), "n260".to_owned()], 11));
 }
 
-async fn what_was_done_is_kept_if_nobody_else_went_on(mut t: Case) {
+async fn finished_work_is_kept_unless_another_went_on(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give(&["a", "b", "c"]).await;
     let work = t.open_job(&key).await.unwrap();
@@ -207,7 +207,7 @@ async fn what_was_done_is_kept_if_nobody_else_went_on(mut t: Case) {
     assert_eq!((gifts(&work.entries), work.progress.as_str()), (vec!["b".to_owned(), "c".into()], ""));
 }
 
-async fn what_a_webhook_has_done_with_an_entry_can_be_asked(mut t: Case) {
+async fn an_entrys_story_has_its_state_in_each_webhook(mut t: Case) {
     t.give(&["before"]).await;
     let before = cursors(&t.take("g").await)[0];
     let key = hooked(&mut t).await;
@@ -229,7 +229,7 @@ async fn what_a_webhook_has_done_with_an_entry_can_be_asked(mut t: Case) {
     assert_eq!(t.state_of(&reader, all[0]).await, Some(EntryState::Acknowledged));
 }
 
-async fn what_is_given_up_becomes_a_dead_letter(mut t: Case) {
+async fn entries_given_up_become_dead_letters(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give(&["a", "b", "c"]).await;
     let entries = t.open_job(&key).await.unwrap().entries;
@@ -289,7 +289,7 @@ async fn dead_letters_are_sent_again_before_anything_else(mut t: Case) {
     assert_eq!((gifts(&work.again), work.backlog), (vec!["c".to_owned()], 1));
 }
 
-async fn what_is_sent_again_may_die_again(mut t: Case) {
+async fn replayed_dead_letters_may_die_again(mut t: Case) {
     let key = hooked(&mut t).await;
     t.give(&["a", "b"]).await;
     let numbers = give_up(&mut t, &key, 2).await;

@@ -1,4 +1,4 @@
-//! How much of a ledger is kept, for whom, and that it survives.
+//! How much of a ledger is kept, for which readers, and that it survives.
 
 use serde_json::json;
 use tipcast::domain::story::EntryState;
@@ -10,17 +10,17 @@ use crate::support::readers::{ASK, attempts, cursors, gifts, handed, of_feed, re
 
 on_every_engine![
     a_ledger_that_nobody_reads_keeps_its_newest_entries,
-    what_a_group_has_not_acknowledged_is_kept,
-    what_is_pending_is_kept,
-    what_was_acknowledged_goes,
-    what_a_webhook_is_not_done_with_is_kept,
-    what_is_beyond_the_backlog_is_lost_and_counted,
-    what_is_pending_beyond_the_backlog_is_lost_and_counted_once,
+    unacknowledged_entries_of_a_group_are_kept,
+    pending_entries_are_kept,
+    acknowledged_entries_go,
+    unfinished_entries_of_a_webhook_are_kept,
+    entries_beyond_the_backlog_are_lost_and_counted,
+    pending_entries_beyond_the_backlog_are_counted_once,
     a_webhook_is_told_what_it_lost_before_all_else,
-    what_is_too_old_is_lost_and_counted,
+    old_entries_are_lost_and_counted,
     a_group_at_the_end_loses_nothing,
     everything_survives_another_engine_on_the_same_store,
-    what_nobody_has_read_yet_is_there_however_often_the_store_is_opened,
+    unread_data_is_there_however_often_the_store_opens,
 ];
 
 const SMALL: ReportLimits =
@@ -34,7 +34,7 @@ async fn a_ledger_that_nobody_reads_keeps_its_newest_entries(mut t: Case) {
     assert_eq!(t.group("g").await.unwrap().lost, 0, "it was not there then");
 }
 
-async fn what_a_group_has_not_acknowledged_is_kept(mut t: Case) {
+async fn unacknowledged_entries_of_a_group_are_kept(mut t: Case) {
     t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
     t.ask("g", Ask { from: Start::Now, ..ASK }).await.unwrap();
     t.give_many(0..900).await;
@@ -42,7 +42,7 @@ async fn what_a_group_has_not_acknowledged_is_kept(mut t: Case) {
     assert_eq!(handed(&t.consume("g").await), (0..900).map(|n| format!("n{n}")).collect::<Vec<_>>());
 }
 
-async fn what_is_pending_is_kept(mut t: Case) {
+async fn pending_entries_are_kept(mut t: Case) {
     t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
     t.give_many(0..10).await;
     let first = t.ask("g", Ask { lease_ms: 1_000, ..ASK }).await.unwrap().entries;
@@ -59,7 +59,7 @@ async fn what_is_pending_is_kept(mut t: Case) {
     assert_eq!(t.group("g").await.unwrap().lost, 0);
 }
 
-async fn what_was_acknowledged_goes(mut t: Case) {
+async fn acknowledged_entries_go(mut t: Case) {
     t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
     for n in 0..9 {
         t.give_many(n * 100..(n + 1) * 100).await;
@@ -68,7 +68,7 @@ async fn what_was_acknowledged_goes(mut t: Case) {
     assert_eq!(t.take("late").await.len(), 100);
 }
 
-async fn what_a_webhook_is_not_done_with_is_kept(mut t: Case) {
+async fn unfinished_entries_of_a_webhook_are_kept(mut t: Case) {
     t.reopen_keeping(ReportLimits { backlog_max: 5_000, ..SMALL }).await;
     let hook = of_feed(&t.feed, "w");
     t.hook(&hook).await;
@@ -77,7 +77,7 @@ async fn what_a_webhook_is_not_done_with_is_kept(mut t: Case) {
     assert_eq!(gifts(&t.open_job(&hook).await.unwrap().entries[..1]), ["n0"]);
 }
 
-async fn what_is_beyond_the_backlog_is_lost_and_counted(mut t: Case) {
+async fn entries_beyond_the_backlog_are_lost_and_counted(mut t: Case) {
     t.reopen_keeping(SMALL).await;
     t.ask("g", ASK).await.unwrap();
     t.give_many(0..1_500).await;
@@ -128,7 +128,7 @@ async fn a_webhook_is_told_what_it_lost_before_all_else(mut t: Case) {
     }
 }
 
-async fn what_is_pending_beyond_the_backlog_is_lost_and_counted_once(mut t: Case) {
+async fn pending_entries_beyond_the_backlog_are_counted_once(mut t: Case) {
     t.reopen_keeping(SMALL).await;
     t.give_many(0..100).await;
     let all = t.take("g").await;
@@ -139,7 +139,7 @@ async fn what_is_pending_beyond_the_backlog_is_lost_and_counted_once(mut t: Case
     assert_eq!(t.ack("g", &cursors(&all)).await, Some(0), "they are gone");
 }
 
-async fn what_is_too_old_is_lost_and_counted(mut t: Case) {
+async fn old_entries_are_lost_and_counted(mut t: Case) {
     let limits = ReportLimits { backlog_max: 100_000, max_age_ms: 60_000, ..SMALL };
     t.reopen_keeping(limits).await;
     t.ask("g", ASK).await.unwrap();
@@ -189,7 +189,7 @@ async fn everything_survives_another_engine_on_the_same_store(mut t: Case) {
     assert_eq!(t.turn(vec![]).await.waiting, 1, "what is there to send is a job");
 }
 
-async fn what_nobody_has_read_yet_is_there_however_often_the_store_is_opened(mut t: Case) {
+async fn unread_data_is_there_however_often_the_store_opens(mut t: Case) {
     for some in [0..3, 3..300, 300..4_800, 4_800..5_000] {
         t.give_many(some).await;
         t.reopen_keeping(ReportLimits::default()).await;

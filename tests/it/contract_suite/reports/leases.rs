@@ -8,11 +8,11 @@ use crate::support::readers::{ASK, attempts, cursors, handed};
 on_every_engine![
     nobody_else_gets_an_entry_while_its_lease_lasts,
     an_entry_whose_lease_ran_out_goes_to_the_next_claimer,
-    what_comes_again_and_what_is_new_is_handed_out_in_the_ledgers_order,
+    repeated_and_new_entries_come_in_ledger_order,
     a_full_claim_hands_out_what_comes_again_first,
     only_what_is_pending_can_be_acknowledged,
     acknowledging_counts_after_the_lease_moved_on,
-    what_is_given_back_goes_to_the_next_claimer_after_a_pause_that_grows,
+    returned_entries_go_to_the_next_claimer_after_growing_pauses,
     only_what_is_pending_can_be_given_back,
     a_claim_says_when_the_first_lease_runs_out,
 ];
@@ -44,7 +44,7 @@ async fn an_entry_whose_lease_ran_out_goes_to_the_next_claimer(mut t: Case) {
     assert_eq!(t.stands("g").await, (0, 1, 0));
 }
 
-async fn what_comes_again_and_what_is_new_is_handed_out_in_the_ledgers_order(mut t: Case) {
+async fn repeated_and_new_entries_come_in_ledger_order(mut t: Case) {
     t.give(&["a", "b", "c"]).await;
     let first = t.ask("g", Ask { max: 3, ..SHORT }).await.unwrap().entries;
     t.ack("g", &cursors(&first)[1..2]).await;
@@ -84,7 +84,7 @@ async fn acknowledging_counts_after_the_lease_moved_on(mut t: Case) {
     assert_eq!(t.stands("g").await, (0, 0, 0));
 }
 
-async fn what_is_given_back_goes_to_the_next_claimer_after_a_pause_that_grows(mut t: Case) {
+async fn returned_entries_go_to_the_next_claimer_after_growing_pauses(mut t: Case) {
     t.give(&["a", "b", "c"]).await;
     let all = cursors(&t.take("g").await);
     assert_eq!(t.nack("g", &[all[2], all[0]]).await, Some(2));

@@ -19,7 +19,7 @@ on_every_engine![
     an_entry_gives_the_event_back,
     numbers_begin_at_the_first_entrys_time_and_have_no_holes,
     every_feed_has_numbers_of_its_own,
-    what_is_taken_back_from_the_list_stays_in_the_ledger,
+    retracted_rows_stay_in_the_ledger,
     a_ledger_is_read_from_any_number_and_nobody_is_handed_it,
     a_group_is_moved_to_any_place_and_what_it_had_pending_is_dropped,
 ];
@@ -176,7 +176,7 @@ async fn every_feed_has_numbers_of_its_own(mut t: Case) {
     assert_eq!(cursors(&other.take("g").await), [Cursor::first(other.now)]);
 }
 
-async fn what_is_taken_back_from_the_list_stays_in_the_ledger(mut t: Case) {
+async fn retracted_rows_stay_in_the_ledger(mut t: Case) {
     let answer = t.accepted(gift("a")).await;
     assert!(t.retract(answer.row.as_ref().unwrap()).await.is_some());
     let all = [("a".to_owned(), EntryStatus::Accepted), ("a".to_owned(), EntryStatus::Retracted)];

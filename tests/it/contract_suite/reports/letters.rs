@@ -9,7 +9,7 @@ use crate::support::readers::{ASK, attempts, cursors, gifts, handed, reader_of};
 
 on_every_engine![
     an_entry_that_was_handed_out_too_often_is_a_dead_letter,
-    what_is_given_back_too_often_is_dead_too,
+    entries_returned_too_often_become_dead_letters,
     dead_letters_stay_as_long_as_the_ledger_has_their_entries,
     the_oldest_dead_letters_make_room_and_count_as_lost,
     a_replay_hands_dead_letters_out_anew,
@@ -60,7 +60,7 @@ async fn an_entry_that_was_handed_out_too_often_is_a_dead_letter(mut t: Case) {
     assert_eq!(t.ack("g", &[first[0].entry.cursor]).await, Some(0), "it is pending no more");
 }
 
-async fn what_is_given_back_too_often_is_dead_too(mut t: Case) {
+async fn entries_returned_too_often_become_dead_letters(mut t: Case) {
     trying(&mut t, 2).await;
     t.give(&["a"]).await;
     for attempt in 1..=2 {

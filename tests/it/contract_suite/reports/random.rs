@@ -60,7 +60,7 @@ enum Call {
     Delete(&'static str),
     /// A webhook is made, or goes; of all feeds or of this one.
     Hook(bool),
-    /// A webhook finishes so many entries and gives up some of them.
+    /// A webhook finishes this number of entries and gives up some of them.
     Send(bool, usize, usize),
     ReplayHook(bool),
     Pass(u64),

@@ -103,7 +103,7 @@ impl Feed {
         self.record(Op::Drop(Arc::new(view)), policy);
     }
 
-    /// Ends what is over, does something with the drop, tells watchers.
+    /// Ends what is due, does something with the drop, publishes it.
     fn with_drop<T>(
         &mut self,
         name: &DropId,

@@ -34,7 +34,7 @@ struct Reading {
     /// The first number that it reads.
     began: u64,
     lost: u64,
-    /// What it is still to be told of: from, to, how many.
+    /// What it is still to get: from, to, how many.
     untold: Option<(u64, u64, u64)>,
     /// What was lost last, announced or not.
     gone: Option<(u64, u64)>,
@@ -188,7 +188,7 @@ impl Ledger {
         !self.readers.is_empty()
     }
 
-    /// Whoever is one too many is not let in.
+    /// One too many is not let in.
     fn own_readers(&self) -> usize {
         self.readers.keys().filter(|reader| !matches!(reader, Reader::HookOfAll(_))).count()
     }

@@ -88,7 +88,7 @@ impl Feed {
         answer
     }
 
-    /// Does what was decided; none when the gift's own time has not come.
+    /// Does what was decided; nothing when the gift's own time has not come.
     fn act(&mut self, held: &Held, wish: Option<Decision>, policy: &Policy, now: Millis) -> Option<Answer> {
         let gift = &held.gift;
         let by_time = match policy.review_default {

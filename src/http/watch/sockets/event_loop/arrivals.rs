@@ -69,11 +69,11 @@ impl<H: 'static, W: SocketWorker<H>> EventLoop<H, W> {
     /// A connection that was kept can be read, or was woken: what it waited for is there, or it is cut.
     pub(super) fn attend_arriving(
         &mut self,
-        told: SocketEvent,
+        event: SocketEvent,
         mut arriving: Box<Arriving<H>>,
         now: MonoTime,
     ) {
-        let SocketEvent { key, readable, ended, .. } = told;
+        let SocketEvent { key, readable, ended, .. } = event;
         if arriving.visitor.peer.is_cut() {
             arriving.turn_away();
             self.sockets.remove(key as usize);

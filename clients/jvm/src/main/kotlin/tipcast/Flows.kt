@@ -8,7 +8,7 @@ import kotlinx.coroutines.flow.buffer
 import kotlinx.coroutines.flow.callbackFlow
 import java.io.IOException
 
-/** What a watcher tells, as a value. */
+/** An event of a watcher, as a value. */
 public sealed class FeedEvent {
     public data class Changed(val list: FeedList, val change: Change) : FeedEvent()
 

@@ -77,7 +77,7 @@ public data class Drop(
     @SerialName("closes_at") val closesAt: String? = null,
 )
 
-/** What the host tells overlays. */
+/** What the host asks overlays to do. */
 @Serializable
 public data class Control(val paused: Boolean = false, val muted: Boolean = false)
 
@@ -160,7 +160,7 @@ public sealed class Op {
     /** How a drop stands now. */
     public data class DropTold(override val seq: Long, val drop: Drop) : Op()
 
-    /** What overlays are told: `pause`, `resume`, `skip`, `mute`, `unmute` or `replay`, of [row] where it names one. */
+    /** What overlays are to do: `pause`, `resume`, `skip`, `mute`, `unmute` or `replay`, of [row] where it names one. */
     public data class ControlTold(override val seq: Long, val action: String, val row: String?) : Op()
 
     /** Periods whose totals or leaders changed; null: not counted any more. */

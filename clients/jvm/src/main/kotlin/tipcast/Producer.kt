@@ -122,7 +122,7 @@ public class Unavailable @JvmOverloads constructor(message: String, cause: Throw
 /**
  * Sends gifts to a gateway. Calls block until there is an answer, and are retried with the same id for [retryFor] while
  * there is none, or 429, 503 and other 5xx: a gift is taken once however often it had to be sent. They throw [Refused],
- * or [Unavailable] when the time is over; both have the ids of the gifts. In coroutines, use [suspending].
+ * or [Unavailable] when the time has ended; both have the ids of the gifts. In coroutines, use [suspending].
  */
 public class Producer @JvmOverloads constructor(
     url: String,
@@ -266,7 +266,7 @@ public class Producer @JvmOverloads constructor(
                 Triple(answer.code, answer.header("Retry-After")?.toLongOrNull() ?: 0, answer.body?.string().orEmpty())
             }
         } catch (e: IOException) {
-            // OkHttp tells an interrupt as a time-out of its own.
+            // OkHttp turns an interrupt into a time-out of its own.
             if (Thread.interrupted()) throw InterruptedException()
             return Again(0, e)
         }

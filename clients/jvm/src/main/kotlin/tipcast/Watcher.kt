@@ -29,7 +29,7 @@ public sealed class State {
     /** The list is kept up to date over a `ws` or an `sse`. */
     public data class Live(val transport: String) : State()
 
-    /** The next attempt comes in so many milliseconds. */
+    /** The next attempt comes in this number of milliseconds. */
     public data class Waiting(val retryInMs: Long) : State()
 
     /** By [Watcher.pause]. */
@@ -41,7 +41,7 @@ public sealed class State {
     public data class Closed(val code: Int, val reason: String) : State()
 }
 
-/** Who is told. Calls come one after the other; until one returns, the next waits, and the gateway folds what waits. */
+/** The receiver of events. Calls come one after the other; until one returns, the next waits, and the gateway folds what waits. */
 public interface FeedListener {
     /** The list is another one now, because of [change]. */
     public fun onChange(list: FeedList, change: Change) {}
@@ -94,7 +94,7 @@ public class Watcher internal constructor(
     /** WebSockets in a row that never brought a frame; -1 once one did, then only they are used. */
     private var mute = 0
 
-    /** The list as it was told last; null before the first snapshot. */
+    /** The newest list; null before the first snapshot. */
     @Volatile
     public var list: FeedList? = fold.list
         private set
@@ -125,7 +125,7 @@ public class Watcher internal constructor(
         onLoop { open() }
     }
 
-    /** Ends it. The listener is told once, and then nothing more. */
+    /** Ends it. The listener gets one last call. */
     override fun close(): Unit = onLoop { finish(1000, "") }
 
     /** Lets the connection go, as when an app is put into the background. The list and its position stay. */
@@ -175,7 +175,7 @@ public class Watcher internal constructor(
             loop.execute(safe)
             if (wait) safe.get()
         } catch (_: RejectedExecutionException) {
-            // It is over.
+            // It has ended.
         } catch (_: InterruptedException) {
             Thread.currentThread().interrupt()
         }
@@ -191,7 +191,7 @@ public class Watcher internal constructor(
             callbacks.execute(told)
             told.get()
         } catch (_: RejectedExecutionException) {
-            // Nobody is there to be told.
+            // Nobody listens any more.
         } catch (e: ExecutionException) {
             // The listener's fault, which must not break the fold.
             report(e.cause ?: e)

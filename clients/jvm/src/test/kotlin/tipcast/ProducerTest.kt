@@ -191,7 +191,7 @@ class ProducerTest {
         }
     }
 
-    /** Stands in front of [gateway]: passes requests on, and loses the answers while [losing]. */
+    /** Is in front of [gateway]: passes requests on, and loses the answers while [losing]. */
     private class Lossy(val gateway: Gateway) : AutoCloseable {
         @Volatile var losing = true
         private val server = ServerSocket(0, 10, InetAddress.getLoopbackAddress())
