@@ -21,7 +21,7 @@ pub struct KeyOptions {
     /// The feeds it is for: names, or beginnings of names with a * at the end.
     #[arg(long, value_name = "FEEDS", value_delimiter = ',', default_value = "*", requires = "name")]
     feeds: Vec<String>,
-    /// What it may: gifts, moderate, policy, drops, claims, reports, read, admin.
+    /// What it may: gifts, moderate, policy, drops, claims, reports, read, observe, admin.
     #[arg(long, value_name = "RIGHTS", value_delimiter = ',', requires = "name")]
     may: Vec<String>,
     /// For how many days it is good. Without it, for ever.

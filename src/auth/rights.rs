@@ -20,13 +20,15 @@ pub enum Right {
     Reports,
     /// Read and watch private feeds.
     Read,
-    /// `/admin` and revocation, and everything else.
+    /// Every GET of the API and the console, and no change. Includes [`Right::Read`].
+    Observe,
+    /// Revocation, and everything else.
     Admin,
 }
 
 impl Right {
     /// All of them.
-    pub const ALL: [Right; 8] = [
+    pub const ALL: [Right; 9] = [
         Right::Gifts,
         Right::Moderate,
         Right::Policy,
@@ -34,6 +36,7 @@ impl Right {
         Right::Claims,
         Right::Reports,
         Right::Read,
+        Right::Observe,
         Right::Admin,
     ];
 
@@ -47,6 +50,7 @@ impl Right {
             Right::Claims => "claims",
             Right::Reports => "reports",
             Right::Read => "read",
+            Right::Observe => "observe",
             Right::Admin => "admin",
         }
     }
@@ -71,28 +75,28 @@ impl FromStr for Right {
 
 /// A set of rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rights(u8);
+pub struct Rights(u16);
 
 impl Rights {
     /// What [`Right::Admin`] gives.
-    pub const ALL: Rights = Rights(u8::MAX);
+    pub const ALL: Rights = Rights(u16::MAX);
 
     /// What one of `[auth] producer_keys` gives: all but [`Right::Admin`].
-    pub const PRODUCER: Rights = Rights(!(1 << Right::Admin as u8));
+    pub const PRODUCER: Rights = Rights(!(1 << Right::Admin as u16));
 
     /// With what each of these includes.
     pub fn of(rights: impl IntoIterator<Item = Right>) -> Rights {
         let bits = rights.into_iter().map(|right| match right {
-            Right::Admin => u8::MAX,
-            Right::Moderate => 1 << Right::Moderate as u8 | 1 << Right::Read as u8,
-            right => 1 << right as u8,
+            Right::Admin => u16::MAX,
+            right @ (Right::Moderate | Right::Observe) => 1 << right as u16 | 1 << Right::Read as u16,
+            right => 1 << right as u16,
         });
         Rights(bits.fold(0, |all, bits| all | bits))
     }
 
     /// Whether this right is among them.
     pub fn has(self, right: Right) -> bool {
-        self.0 & (1 << right as u8) != 0
+        self.0 & (1 << right as u16) != 0
     }
 }
 
@@ -130,6 +134,14 @@ impl Scope {
             Ok(if prefix { Pattern::Begins(name.into()) } else { Pattern::Exactly(name.into()) })
         };
         feeds.into_iter().map(read).collect::<Result<_, _>>().map(Scope)
+    }
+
+    /// Its names, each with whether it is a whole name and not a beginning.
+    pub fn names(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().map(|pattern| match pattern {
+            Pattern::Exactly(name) => (&**name, true),
+            Pattern::Begins(name) => (&**name, false),
+        })
     }
 
     /// Whether every feed is in it, and so what concerns all feeds together.
@@ -183,6 +195,7 @@ mod tests {
             match right {
                 Right::Admin => assert_eq!(included, Right::ALL),
                 Right::Moderate => assert_eq!(included, [Right::Moderate, Right::Read]),
+                Right::Observe => assert_eq!(included, [Right::Read, Right::Observe]),
                 right => assert_eq!(included, [right]),
             }
             assert_eq!(Rights::PRODUCER.has(right), right != Right::Admin);

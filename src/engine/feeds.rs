@@ -6,7 +6,46 @@ use std::sync::Arc;
 
 use crate::domain::list::Goals;
 use crate::domain::tally::TotalsView;
-use crate::domain::{Change, Controls, Drops, FeedList, Millis, Policy, PolicyPatch, Position, Row, Tag};
+use crate::domain::{
+    Change, Controls, Drops, FeedId, FeedList, Millis, Policy, PolicyPatch, Position, Row, Tag, Visibility,
+};
+
+/// Names of feeds that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameRange {
+    /// How they begin.
+    pub begins: String,
+    /// It is the whole name.
+    pub is_whole: bool,
+}
+
+/// How a feed stands, in a list of feeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedSummary {
+    /// Its name.
+    pub feed: FeedId,
+    /// Its newest change.
+    pub at: Position,
+    /// Rows of its list.
+    pub rows: u64,
+    /// Watchers on all nodes.
+    pub watchers: u64,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// When it changed last; `None` if it never did.
+    pub last_at: Option<Millis>,
+    /// What is stored of it cannot be read.
+    pub is_damaged: bool,
+}
+
+/// A part of the list of feeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedPage {
+    /// By name.
+    pub feeds: Vec<FeedSummary>,
+    /// Behind which name the next part begins, if there is one.
+    pub next: Option<FeedId>,
+}
 
 /// What to do to a feed's overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub enum Access {
     Watch,
     /// Any key of the feed.
     AnyKey,
-    /// A key of the feed with this right.
+    /// A key of the feed with this right; for a GET also one with the right to observe.
     Key(Right),
     /// A key of the feed with the right to reports or to claims.
     Claim,
@@ -231,6 +231,8 @@ pub enum RouteMatch<'a> {
     For {
         /// What opens it.
         access: Access,
+        /// It changes nothing.
+        is_get: bool,
         /// The feed that the path names, percent-decoded.
         feed: Option<Cow<'a, str>>,
         /// The row of the table.
@@ -264,7 +266,7 @@ pub fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     match entry.method(name) {
         Some(access) => {
             let feed = entry.path.starts_with("/v1/feeds/{feed}").then(|| entry.param(path, "feed"));
-            RouteMatch::For { access, feed, entry }
+            RouteMatch::For { access, is_get: name == GET, feed, entry }
         }
         None => RouteMatch::OtherMethod(&entry.allow),
     }
@@ -409,6 +411,7 @@ mod tests {
             .map(|(it, entry)| format!("`{} {}`", it.name, entry.path.replace("/v1/feeds/{feed}", "…")))
             .collect();
         all.extend((right == Moderate).then(|| "all of `read`".to_owned()));
+        all.extend((right == Right::Observe).then(|| "every other `GET`, and all of `read`".to_owned()));
         all.extend((right == Admin).then(|| "everything else; needs `feeds = [\"*\"]`".to_owned()));
         all.join(", ")
     }

@@ -32,7 +32,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
     }
     let req = answer.request();
     let (method, path) = (req.method(), req.path());
-    let RouteMatch::For { access, feed, entry } = find(method, path) else { return };
+    let RouteMatch::For { access, feed, entry, .. } = find(method, path) else { return };
     let status = answer.status();
     let inside = req.extensions().get::<Caller>().map(|caller| caller.identity.clone());
     let identity = inside.as_ref().or(identity);

@@ -141,6 +141,7 @@ fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>
 fn route_of(path: &str) -> Route {
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
     match (parts.next(), parts.next(), parts.next()) {
+        (Some("v1"), Some("feeds" | "nodes" | "stats" | "audit" | "keys"), None) => Route::Console,
         (Some("v1"), Some("feeds"), Some(_)) => match (parts.next(), parts.next(), parts.next()) {
             (None, ..) => Route::Feed,
             (Some("gifts"), None, _) => Route::Gifts,
@@ -213,7 +214,7 @@ mod tests {
             assert_ne!(route_of(entry.path), Route::Other, "{}", entry.path);
         }
         for path in
-            ["", "/v1", "/v1/feeds", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x/y", "/v1/admin", "//", "/static"]
+            ["", "/v1", "/v1/feed", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x/y", "/v1/admin", "//", "/static"]
         {
             let class = route_of(path);
             assert!(class == Route::Other || path.is_empty(), "{path} {class:?}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
-use crate::auth::Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Reports};
+use crate::auth::Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Read, Reports};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
@@ -32,6 +32,7 @@ pub mod door;
 mod drops;
 mod etag;
 mod feed;
+mod feeds;
 #[doc(hidden)]
 pub mod fuzzed;
 mod gifts;
@@ -103,6 +104,7 @@ const TABLE: &[TableRow] = &[
     ("/v1/feeds/{feed}/users/{user}/holds", &[get(Hold, to!(claims::holds))]),
     ("/v1/feeds/{feed}/drops/{drop}", &[get(Feed, to!(drops::get)), put(Key(Drops), to!(drops::put))]),
     ("/v1/feeds/{feed}/drops", &[get(Feed, to!(drops::list))]),
+    ("/v1/feeds", &[get(Key(Read), to!(feeds::list))]),
     ("/v1/feeds/{feed}", &[get(List, to!(feed::snapshot))]),
     ("/v1/feeds/{feed}/rows/{row}", &[delete(Key(Moderate), to!(gifts::retract))]),
     ("/v1/feeds/{feed}/rows", &[delete(Key(Moderate), to!(moderation::retract_user))]),

@@ -391,6 +391,9 @@ async fn keep_telling(live: std::sync::Weak<Live>, beat: Beat) {
         let Some(live) = live.upgrade() else { return };
         beat.works();
         faults::pass("presence").await;
+        if let Err(error) = live.store().write_feed_names().await {
+            tracing::debug!(%error, "names of new feeds are written later");
+        }
         if let Err(error) = tell_presence(&live, &mut reporter).await {
             // Counts are late until the store answers again; other parts log that.
             tracing::debug!(%error, "watchers could not be notified");

@@ -247,6 +247,8 @@ labels! {
         AckEntries = "ack_entries",
         /// Entries given back.
         NackEntries = "nack_entries",
+        /// Names of feeds written, and feeds listed.
+        Feeds = "feeds",
         /// Groups read, listed or deleted.
         Readers = "readers",
         /// Dead letters listed or sent again.
@@ -449,6 +451,8 @@ labels! {
         Viewers = "viewers",
         /// `/v1/admin/overview`
         Admin = "admin",
+        /// `/v1/feeds`, `/v1/nodes`, `/v1/stats`, `/v1/audit`, `/v1/keys`
+        Console = "console",
         /// `/v1/feeds/{feed}/ws`
         Ws = "ws",
         /// `/v1/ws`

@@ -11,6 +11,7 @@ mod bench;
 mod browser;
 mod chaos;
 mod command_line;
+mod console;
 mod contract_suite;
 mod demo;
 mod docs_samples;

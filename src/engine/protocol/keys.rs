@@ -68,6 +68,8 @@ pub(crate) enum SharedIndex {
     Hooks,
     /// Groups.
     Groups,
+    /// Names of feeds.
+    Feeds,
 }
 
 impl SharedIndex {
@@ -77,6 +79,7 @@ impl SharedIndex {
             SharedIndex::Jobs => "rep",
             SharedIndex::Hooks => "hooks",
             SharedIndex::Groups => "reports",
+            SharedIndex::Feeds => "feeds",
         }
     }
 }
@@ -384,7 +387,7 @@ impl Keys {
     }
 
     /// Everything that lies in one part, whatever it is an index of.
-    pub(crate) fn whole_part(&self, part: Part) -> [String; 7] {
+    pub(crate) fn whole_part(&self, part: Part) -> [String; 8] {
         let [due, _] = self.index(SharedIndex::Due, part);
         let [jobs, _] = self.index(SharedIndex::Jobs, part);
         let [copy, _] = self.hooks_copy(part);
@@ -394,6 +397,7 @@ impl Keys {
             self.hook_feeds(part),
             self.letter_feeds(part),
             self.groups(part),
+            self.feed_names(part),
             copy,
             self.signing_key_copy(part),
         ]
@@ -402,6 +406,11 @@ impl Keys {
     /// `FEED GROUP` of every group.
     pub(crate) fn groups(&self, part: Part) -> String {
         self.shared(SharedIndex::Groups, part, "groups")
+    }
+
+    /// The names of feeds that were written to.
+    pub(crate) fn feed_names(&self, part: Part) -> String {
+        self.shared(SharedIndex::Feeds, part, "names")
     }
 
     /// The channel of a feed's changes.
@@ -452,6 +461,7 @@ pub fn owner(key: &[u8]) -> Owner<'_> {
         (b"blocks", b"all" | b"walks")
         | (b"hooks", b"all" | b"version" | b"feeds" | b"letters" | b"signing_key")
         | (b"reports", b"groups")
+        | (b"feeds", b"names")
         | (b"viewers", b"revoked" | b"revoked_order" | b"revoked_ends" | b"revoked_head") => {
             Owner::Shared(tag)
         }
@@ -545,6 +555,6 @@ mod tests {
             assert_eq!(part.to_string().parse(), Ok(part));
         }
         let distinct: std::collections::HashSet<_> = keys.whole_part(Part::Slot(7)).into();
-        assert_eq!(distinct.len(), 7);
+        assert_eq!(distinct.len(), 8);
     }
 }

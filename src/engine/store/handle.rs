@@ -86,6 +86,9 @@ impl Store {
         metrics.engine_calls[operation].observe(begun.elapsed().as_secs_f64());
         count.failure = done.as_ref().err().map(StoreError::failure);
         self.parts.writes.note(operation, feed);
+        if let (Ok(_), Some(feed)) = (&done, feed) {
+            self.parts.names.note(operation, feed);
+        }
         done
     }
 

@@ -29,6 +29,7 @@ use crate::engine::store::due::index::DueIndex;
 use crate::engine::store::due::queue::DueQueue;
 use crate::engine::store::due::turns::wakes;
 use crate::engine::store::feed::lists::Feeds;
+use crate::engine::store::feed::names::FeedNames;
 use crate::engine::store::rehoming::{Rehoming, keep_rehoming};
 use crate::engine::store::reports::attach::Attaching;
 use crate::engine::store::reports::groups::Groups;
@@ -54,6 +55,7 @@ const EMBEDDED_TIMEOUT: Duration = Duration::from_secs(4);
 pub(super) struct StoreParts {
     pub(super) runner: Arc<Runner>,
     pub(super) feeds: Arc<Feeds>,
+    pub(super) names: FeedNames,
     pub(super) stock: Arc<DropStock>,
     pub(super) queue: DueQueue,
     pub(super) due: Arc<DueIndex>,
@@ -222,6 +224,7 @@ impl StoreBuilder {
         let feeds = Arc::new(Feeds::new(writer.clone(), topics, blocks.clone()));
         Arc::new(StoreParts {
             feeds,
+            names: FeedNames::new(runner.clone()),
             queue: DueQueue { writer: writer.clone(), stock: stock.clone(), reviews: reviews.clone() },
             stock,
             due,
@@ -263,6 +266,9 @@ impl StoreParts {
 
     /// Finishes what is under way and lets the connections go.
     pub async fn close(&self) {
+        if let Err(fault) = self.names.write().await {
+            tracing::debug!(why = fault.why, "names of new feeds are written when somebody reads them");
+        }
         // Every operation holds a permit: when all are here, nothing is under way.
         let all = self.calls.acquire_many(MAX_CALLS as u32);
         let _ = tokio::time::timeout(self.runner.options.call_timeout, all).await;

@@ -115,7 +115,8 @@ impl Rehoming {
         let last = |name: &str| name.split(' ').next_back().and_then(|feed| feed.parse().ok());
         self.move_names(part, SharedIndex::Hooks, |part| keys.hook_feeds(part), first).await?;
         self.move_names(part, SharedIndex::Hooks, |part| keys.letter_feeds(part), last).await?;
-        self.move_names(part, SharedIndex::Groups, |part| keys.groups(part), first).await
+        self.move_names(part, SharedIndex::Groups, |part| keys.groups(part), first).await?;
+        self.move_names(part, SharedIndex::Feeds, |part| keys.feed_names(part), first).await
     }
 
     async fn move_names(

@@ -9,6 +9,7 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 
 mod drops;
+mod feeds;
 mod gifts;
 mod health;
 mod moderation;
@@ -22,6 +23,7 @@ mod viewers;
 pub mod words;
 
 pub use drops::{CancelledHold, ClaimResult, FoundClaim, HoldList};
+pub use feeds::FeedList;
 pub use gifts::{
     CancelledGift, DueFailure, DueFailureList, GiftBatchItem, GiftBatchResult, GiftResult, GiftStatus,
     RetractedRow,

@@ -10,7 +10,7 @@ use super::{AccessRules, RequestHead};
 use crate::auth::keys::Denied;
 use crate::auth::revoked::viewer_mark;
 use crate::auth::signed::{SignedRequest, Unsigned};
-use crate::auth::{BadToken, Key, Right, Viewer};
+use crate::auth::{BadToken, Key, Right, Rights, Viewer};
 use crate::domain::{FeedId, Millis, Visibility};
 use crate::http::access::{Access, RouteMatch};
 use crate::http::problem::ApiError;
@@ -71,6 +71,13 @@ pub enum Identity {
     Bad(BadToken),
     /// Somebody with a key that is none, or expired.
     WrongKey,
+}
+
+/// Whether a key opens a GET by the right to observe. Keys of `producer_keys` have that right too, and are not for what is
+/// an administrator's.
+fn observes(key: &Key, access: Access, feed: Option<&str>) -> bool {
+    let is_admins = access == Access::Key(Right::Admin);
+    key.allows(Some(Right::Observe), feed).is_ok() && !(is_admins && key.may == Rights::PRODUCER)
 }
 
 impl Identity {
@@ -241,9 +248,10 @@ impl AccessRules {
         {
             return Err((ApiError::NotAllowed(Denied::Signed), Identity::WrongKey));
         }
-        let RouteMatch::For { access, feed, .. } = asked else { return Ok(caller) };
+        let RouteMatch::For { access, is_get, feed, .. } = asked else { return Ok(caller) };
         let feed = feed.as_deref();
         let denied = match (&caller.identity, access) {
+            (Identity::Key(key), access) if *is_get && observes(key, *access, feed) => None,
             // Either right will do; a refusal names the other one.
             (Identity::Key(key), Access::Claim) if key.allows(Some(Right::Reports), feed).is_ok() => None,
             (Identity::Key(key), access) => {

@@ -211,7 +211,7 @@ impl Door {
         }
         if !want.needs_key() {
             return match asked {
-                RouteMatch::For { access, feed, entry } => {
+                RouteMatch::For { access, feed, entry, .. } => {
                     let (identity, reads) =
                         match self.admit_viewer(rules, (access, feed.as_deref()), head, clock) {
                             Ok(admitted) => admitted,

@@ -6,7 +6,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::fresh_text;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, feed_of};
+use super::{Gate, body, caller_of, feed_of};
+use crate::auth::Right;
 use crate::domain::{Millis, Source, SourceId, json};
 use crate::engine::{Kept, SOURCES_MAX, Swapped};
 use crate::random;
@@ -50,7 +51,7 @@ pub(super) async fn put(
         match gate.run(gate.store.swap_source(&feed, &name, was, Some(&to))).await? {
             Swapped::Done => {
                 let tally = found.map(|(_, _, tally)| tally).unwrap_or_default();
-                return Ok(fresh_text(status, show::to_json(&feed, &(name, to, tally))));
+                return Ok(fresh_text(status, show::to_json(&feed, &(name, to, tally), true)));
             }
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManySources(SOURCES_MAX)),
@@ -63,15 +64,21 @@ pub(super) async fn put(
 pub(super) async fn get(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let (feed, name) = (feed_of(&req)?, name_of(&req)?);
     let kept = find(&gate, &req, &name).await?.ok_or_else(unknown)?;
-    Ok(fresh_text(StatusCode::OK, show::to_json(&feed, &kept)))
+    Ok(fresh_text(StatusCode::OK, show::to_json(&feed, &kept, sees_paths(&req))))
 }
 
 /// `GET /v1/feeds/{feed}/sources`
 pub(super) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let feed = feed_of(&req)?;
     let kept = gate.run(gate.store.list_sources(&feed)).await?;
-    let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept)).collect();
+    let has_path = sees_paths(&req);
+    let all: Vec<_> = kept.iter().map(|kept| show::to_json(&feed, kept, has_path)).collect();
     Ok(fresh_text(StatusCode::OK, format!("{{\"sources\":[{}]}}", all.join(","))))
+}
+
+/// Whether the path of a source, which is a secret, may be shown to who asks.
+fn sees_paths(req: &HttpRequest) -> bool {
+    caller_of(req).identity.key().is_none_or(|key| key.may.has(Right::Policy))
 }
 
 /// `DELETE /v1/feeds/{feed}/sources/{name}`

@@ -11,10 +11,13 @@ use crate::engine::Kept;
 /// Members of the settings that are never shown.
 const HIDDEN: [&str; 2] = ["secret", "token"];
 
-/// `{"source","feed","path", what was set, "counts","last_at"?,"last_error","last_error_at"?,"created_at"}`
-pub(super) fn to_json(feed: &FeedId, (name, source, tally): &Kept) -> String {
-    let path = source.path.reveal();
-    let mut out = format!("{{\"source\":\"{name}\",\"feed\":\"{feed}\",\"path\":\"/in/{path}\"");
+/// `{"source","feed","path"?, what was set, "counts","last_at"?,"last_error","last_error_at"?,"created_at"}`. The path is
+/// left out for who may only observe: some presets have no other secret.
+pub(super) fn to_json(feed: &FeedId, (name, source, tally): &Kept, has_path: bool) -> String {
+    let mut out = format!("{{\"source\":\"{name}\",\"feed\":\"{feed}\"");
+    if has_path {
+        let _ = write!(out, ",\"path\":\"/in/{}\"", source.path.reveal());
+    }
     // What the store kept was parsed before it was kept.
     let set: Map<String, Value> = serde_json::from_str(&source.settings).unwrap_or_default();
     for (member, value) in set.iter().filter(|(member, _)| !HIDDEN.contains(&member.as_str())) {
@@ -55,7 +58,9 @@ mod tests {
             last_at: Some(Millis(2)),
             last_error: Some((Millis(2), "it said \"no\"".into())),
         };
-        let text = to_json(&feed, &("tips".parse().unwrap(), source, tally));
+        let kept = ("tips".parse().unwrap(), source, tally);
+        assert!(!to_json(&feed, &kept, false).contains("path"));
+        let text = to_json(&feed, &kept, true);
         let json: Value = serde_json::from_str(&text).unwrap();
         assert!(!text.contains("hunter2") && !text.contains("def\""), "{text}");
         assert_eq!(json["path"], format!("/in/{:032x}.show", 0xabc));

@@ -29,7 +29,13 @@ impl Store {
                     .map(|snapshot| Snapshot { now, ..snapshot });
             }
             match &snapshot {
-                Ok(_) => self.parts.runner.damaged.clear(feed),
+                Ok(snapshot) => {
+                    self.parts.runner.damaged.clear(feed);
+                    // The process that made it may have died before it wrote the name.
+                    if snapshot.at.seq > 0 {
+                        self.parts.names.note_feed(feed);
+                    }
+                }
                 Err(fault) => self.parts.runner.damaged.note(feed, fault),
             }
             snapshot
@@ -39,7 +45,7 @@ impl Store {
 }
 
 impl Feeds {
-    async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
+    pub(super) async fn read_whole(&self, feed: &FeedId, now: Millis) -> Result<Snapshot, Fault> {
         let mut call = self.runner.feed_call(&scripts::SNAPSHOT, feed);
         call.for_a_reader();
         call.keys([("shown", self.runner.keys.shown(feed)), ("control", self.runner.keys.control(feed))]);

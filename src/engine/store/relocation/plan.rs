@@ -238,6 +238,7 @@ impl Dividing<'_, '_> {
         self.divide(here.hook_feeds(first), SharedIndex::Hooks, first_word, |part| there.hook_feeds(part));
         self.divide(here.letter_feeds(first), SharedIndex::Hooks, last_word, |part| there.letter_feeds(part));
         self.divide(here.groups(first), SharedIndex::Groups, first_word, |part| there.groups(part));
+        self.divide(here.feed_names(first), SharedIndex::Feeds, first_word, |part| there.feed_names(part));
     }
 
     /// Puts what a key of the folder holds where the servers have it. What names no feed is of no use, and left out.

@@ -17,6 +17,7 @@ use crate::domain::Policy;
 use crate::http::access::{self, Access, MethodRow, RouteEntry};
 use crate::http::problem::{KINDS, ProblemKind};
 
+mod console;
 mod drops;
 mod events;
 mod moderation;
@@ -126,6 +127,7 @@ mod watching;
         watching::ws,
         watching::sse,
         watching::many,
+        console::feeds,
         operations::healthz,
         operations::readyz,
         operations::metrics,

@@ -203,6 +203,21 @@ pub(super) struct PageQuery {
     after: String,
 }
 
+/// Which page of the list of feeds.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FeedsQuery {
+    /// How the names begin
+    #[param(required = false, pattern = "^[A-Za-z0-9_.-]{0,64}$")]
+    prefix: String,
+    /// The `next` of the page before
+    #[param(required = false)]
+    after: String,
+    /// Feeds in the page; 100 when absent
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u32,
+}
+
 /// Of which shard the store is asked.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
