@@ -20,7 +20,7 @@ use crate::config::{self, Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::StoreError;
 use crate::http::inbound::{self, Inbound};
-use crate::http::{Gate, Limits, Readiness};
+use crate::http::{Gate, Limits, Readiness, keep_reporting, leave_nodes};
 use crate::live::Live;
 use crate::live::bounds::{Rate, WatchLimits};
 use crate::metrics::Metrics;
@@ -199,6 +199,11 @@ async fn serve_until(
     let audit = |why: std::io::Error| StartError::Config(ConfigError(format!("[log] audit: {why}")));
     gate.audit.open(&AuditSink::parse(&config.log.audit)).map_err(audit)?;
     let summarizing = tokio::spawn(gate.audit.clone().keep_summarizing());
+    gate.nodes.name(address.port());
+    let reporting = tokio::spawn({
+        let gate = gate.clone();
+        parts.clone().keep(Part::Nodes, move |beat| keep_reporting(gate.clone(), beat))
+    });
     let following = revocations::follow(&gate, &parts).await;
     live.limit(watch_limits(&config));
     config.warnings().iter().chain(&config.notes()).for_each(|warning| tracing::warn!("{warning}"));
@@ -252,6 +257,8 @@ async fn serve_until(
     probing.abort();
     following.abort();
     summarizing.abort();
+    reporting.abort();
+    let _ = timeout(DUE_TIME, leave_nodes(&door)).await;
     sweeping.abort();
     // Turns that are not given back end by themselves.
     let _ =

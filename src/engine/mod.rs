@@ -23,6 +23,7 @@ pub mod embedded;
 mod feeds;
 mod folder;
 mod moderation;
+pub mod nodes;
 mod notices;
 pub mod presence;
 pub mod protocol;

@@ -159,6 +159,16 @@ impl Readiness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).closing
     }
 
+    /// What the newest probe said, however long ago: what has not been needed since is not asked for.
+    pub(super) fn newest(&self) -> Result<Shards, String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&state.failure, state.closing) {
+            (_, true) => Err("the server is shutting down".to_owned()),
+            (Some(why), _) => Err(why.clone()),
+            (None, _) => Ok(state.shards),
+        }
+    }
+
     /// Which shards answer, or why the server is not ready at `now`.
     pub(super) fn verdict(&self, now: Instant) -> Result<Shards, String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::{HttpMessage, HttpRequest};
 
-use crate::auth::Right::{Admin, Claims, Drops, Gifts, Moderate, Policy, Read, Reports};
+use crate::auth::Right::{Admin, Claims, Drops, Gifts, Moderate, Observe, Policy, Read, Reports};
 use crate::auth::audit::Audit;
 use crate::domain::tally::{GoalView, LeadersAsk, LeadersView, TotalsView};
 use crate::domain::{DropId, DropView, FeedId, Millis, Visibility};
@@ -42,6 +42,7 @@ pub mod inbound;
 mod line_end;
 mod meter;
 mod moderation;
+mod nodes;
 mod openapi;
 mod pages;
 mod payload;
@@ -69,6 +70,7 @@ pub mod watch;
 
 pub use door::{AccessRules, Door};
 pub use health::Readiness;
+pub use nodes::{NodeReports, keep_reporting, leave as leave_nodes};
 pub use reports::WaitingClaims;
 pub use routes::app;
 pub use sources::Pace;
@@ -145,6 +147,8 @@ const TABLE: &[TableRow] = &[
     ("/v1/feeds/{feed}/sources/{name}/test", &[post(Key(Policy), to!(sources::test))]),
     // Those who know the path; the delivery itself shows whose it is.
     ("/in/{path}", &[post(Page, to!(sources::receive::receive))]),
+    ("/v1/nodes", &[get(Key(Observe), to!(nodes::nodes))]),
+    ("/v1/stats", &[get(Key(Observe), to!(nodes::stats))]),
     ("/v1/admin/overview", &[get(Key(Admin), to!(reports::admin::overview))]),
     ("/v1/viewers/{sub}/revoke", &[post(Key(Admin), to!(viewers::revoke))]),
     ("/healthz", &[get(Page, to!(health::alive))]),
@@ -231,6 +235,8 @@ pub struct Gate {
     pub audit: Arc<Audit>,
     /// Where posts are recorded as steps of traces.
     pub tracer: Arc<Tracer>,
+    /// What this node reports to the others.
+    pub nodes: NodeReports,
     /// Claims that wait for entries.
     pub waiting: WaitingClaims,
     /// Lists that are being sent.
@@ -264,6 +270,7 @@ impl Gate {
             door: Door::new(AccessRules::default()),
             audit: Arc::default(),
             tracer: Arc::default(),
+            nodes: NodeReports::default(),
             waiting: WaitingClaims::new(limits.waiting_claims),
             lists: feed::ListTexts::default(),
             unverified,

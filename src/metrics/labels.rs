@@ -247,6 +247,8 @@ labels! {
         AckEntries = "ack_entries",
         /// Entries given back.
         NackEntries = "nack_entries",
+        /// Reports of nodes written and read.
+        Nodes = "nodes",
         /// Names of feeds written, and feeds listed.
         Feeds = "feeds",
         /// Groups read, listed or deleted.
@@ -319,6 +321,8 @@ labels! {
         Compare = "compare",
         /// Announcements of how many watch.
         Presence = "presence",
+        /// What reports what this node does.
+        Nodes = "nodes",
         /// What does what is due.
         Due = "due",
         /// What sends ledgers to webhooks.
@@ -497,6 +501,7 @@ impl Part {
             Part::Replica => "what follows a watched feed",
             Part::Compare => "what compares watched feeds with the store",
             Part::Presence => "what reports how many watch",
+            Part::Nodes => "what reports to other nodes what this one does",
             Part::Due => "the loop that does what is due",
             Part::Reports => "the loop that sends to webhooks",
             Part::Probe => "what asks the store whether a write is possible",

@@ -20,6 +20,7 @@ mod drops;
 pub mod labels;
 mod process;
 mod reviews;
+pub mod sample;
 pub mod table;
 
 pub use drops::DropUnits;
@@ -85,6 +86,8 @@ pub struct Metrics {
     pub watchers: Per<Transport, Gauge>,
     /// Frames handed to sockets, control frames included.
     pub frames_sent: Per<Transport, Counter>,
+    /// Changes handed to sockets.
+    pub deliveries: Counter,
     /// Bytes of these frames.
     pub bytes_sent: Per<Transport, Counter>,
     /// Snapshots that watchers were given.
@@ -310,6 +313,11 @@ impl Default for Metrics {
                 to,
                 "tipcast_frames_sent",
                 "Frames handed to sockets, control frames included",
+            ),
+            deliveries: add(
+                to,
+                "tipcast_deliveries",
+                "Changes handed to sockets, each counted for each watcher",
             ),
             bytes_sent: counters(to, "tipcast_sent_bytes", "Bytes of frames handed to sockets"),
             snapshots: counters(to, "tipcast_snapshots", "Snapshots given to watchers, by cause"),

@@ -40,7 +40,7 @@ impl Collector for Process {
     }
 }
 
-fn cpu_seconds() -> Option<f64> {
+pub(super) fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The name in brackets may hold anything; the state is the first field after it, utime the 12th.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -48,7 +48,7 @@ fn cpu_seconds() -> Option<f64> {
     Some((user + system) / TICKS)
 }
 
-fn resident_bytes() -> Option<i64> {
+pub(super) fn resident_bytes() -> Option<i64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<i64>().ok()? * 1024)

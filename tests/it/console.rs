@@ -12,6 +12,7 @@ use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 
 mod feeds;
+mod nodes;
 
 /// Asks until this holds of the answer.
 async fn until(api: &Api, path: &str, holds: impl Fn(&Value) -> bool) -> Value {

@@ -292,6 +292,21 @@ impl Keys {
         format!("{}{{presence}}:node:{node}", self.prefix)
     }
 
+    /// Runs of nodes. One slot for all that nodes report.
+    pub(crate) fn node_names(&self) -> String {
+        format!("{}{{nodes}}:names", self.prefix)
+    }
+
+    /// What a run of a node said of itself last.
+    pub(crate) fn node_state(&self, run: &str) -> String {
+        format!("{}{{nodes}}:state:{run}", self.prefix)
+    }
+
+    /// Its samples.
+    pub(crate) fn node_series(&self, run: &str) -> String {
+        format!("{}{{nodes}}:series:{run}", self.prefix)
+    }
+
     /// Whether overlays are paused or muted.
     pub(crate) fn control(&self, feed: &FeedId) -> String {
         self.of(feed, "control")
@@ -458,6 +473,8 @@ pub fn owner(key: &[u8]) -> Owner<'_> {
     match (tag, what) {
         (_, b"watching" | b"overlays") => Owner::Fleeting,
         (b"presence", node) if node.starts_with(b"node:") => Owner::Fleeting,
+        (b"nodes", b"names") => Owner::Fleeting,
+        (b"nodes", node) if node.starts_with(b"state:") || node.starts_with(b"series:") => Owner::Fleeting,
         (b"blocks", b"all" | b"walks")
         | (b"hooks", b"all" | b"version" | b"feeds" | b"letters" | b"signing_key")
         | (b"reports", b"groups")

@@ -12,6 +12,7 @@ mod drops;
 mod due;
 mod feed;
 mod handle;
+mod nodes;
 mod parts;
 mod rehoming;
 mod relocation;

@@ -13,6 +13,7 @@ mod feeds;
 mod gifts;
 mod health;
 mod moderation;
+mod nodes;
 mod presence;
 mod reports;
 mod review;
@@ -30,6 +31,9 @@ pub use gifts::{
 };
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
 pub use moderation::{ControlResult, RefundedGift, RemovedRows, RetractedGift};
+#[cfg(test)]
+pub use nodes::NodeList;
+pub use nodes::{NodeState, Series, Stats};
 pub use presence::Presence;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,

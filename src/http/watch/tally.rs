@@ -13,6 +13,8 @@ pub struct Tally {
     metrics: Arc<Metrics>,
     /// Frames and bytes, by kind of transport.
     sent: [Cell<(u64, u64)>; 3],
+    /// Changes.
+    changes: Cell<u64>,
     /// Writes that carried changes, and how many.
     carried: Cell<(u64, u64)>,
 }
@@ -20,7 +22,12 @@ pub struct Tally {
 impl Tally {
     /// Nothing yet.
     pub fn new(metrics: Arc<Metrics>) -> Rc<Self> {
-        Rc::new(Tally { metrics, sent: Default::default(), carried: Cell::default() })
+        Rc::new(Tally {
+            metrics,
+            sent: Default::default(),
+            changes: Cell::default(),
+            carried: Cell::default(),
+        })
     }
 
     /// What was written since this was last asked.
@@ -31,6 +38,10 @@ impl Tally {
 
     /// Updates the metrics.
     pub fn flush(&self) {
+        let changes = self.changes.take();
+        if changes > 0 {
+            self.metrics.deliveries.inc_by(changes);
+        }
         for kind in [labels::Transport::Ws, labels::Transport::Many, labels::Transport::Sse] {
             let (frames, bytes) = self.sent[kind as usize].take();
             if frames > 0 {
@@ -58,6 +69,7 @@ impl OpenConnection {
         if changes > 0 {
             let (w, c) = self.tally.carried.get();
             self.tally.carried.set((w + 1, c + changes));
+            self.tally.changes.set(self.tally.changes.get() + changes);
         }
         let sent = &self.tally.sent[self.kind as usize];
         let (f, b) = sent.get();

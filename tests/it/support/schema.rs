@@ -75,7 +75,7 @@ pub fn differences(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec
                 wrong("out of range".into());
             }
         }
-        (Some("boolean"), Value::Bool(_)) => {}
+        (Some("boolean"), Value::Bool(_)) | (Some("number"), Value::Number(_)) => {}
         (Some("array"), Value::Array(items)) => {
             for (n, item) in items.iter().enumerate() {
                 faults.extend(differences(root, &schema["items"], item, &format!("{at}/{n}")));

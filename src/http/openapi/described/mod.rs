@@ -128,6 +128,8 @@ mod watching;
         watching::sse,
         watching::many,
         console::feeds,
+        console::nodes,
+        console::stats,
         operations::healthz,
         operations::readyz,
         operations::metrics,

@@ -218,6 +218,15 @@ pub(super) struct FeedsQuery {
     limit: u32,
 }
 
+/// How far back series go.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StatsQuery {
+    /// Minutes; 60 when absent
+    #[param(required = false, minimum = 1, maximum = 60)]
+    minutes: u32,
+}
+
 /// Of which shard the store is asked.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

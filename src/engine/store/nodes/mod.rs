@@ -1,0 +1,3 @@
+//! What nodes say of themselves, all in one slot: they are of no feed.
+
+mod report;
