@@ -20,14 +20,14 @@ use crate::config::{self, Config, ConfigError, Reloaded};
 use crate::domain::Policy;
 use crate::engine::StoreError;
 use crate::http::inbound::{self, Inbound};
-use crate::http::{Gate, Limits, Readiness, keep_reporting, leave_nodes};
+use crate::http::{Gate, Limits, Readiness, TestDelivery, TestSender, keep_reporting, leave_nodes};
 use crate::live::Live;
 use crate::live::bounds::{Rate, WatchLimits};
 use crate::metrics::Metrics;
 use crate::supervise::{Part, Parts};
 use crate::traces::{self, Tracer};
 use crate::work::due::{DueLoop, DueOptions};
-use crate::work::reports::{ReportLoop, ReportOptions};
+use crate::work::reports::{EndpointTester, ReportLoop, ReportOptions};
 use crate::work::walks::WalkLoop;
 
 mod door;
@@ -191,6 +191,7 @@ async fn serve_until(
     let audit = Audit::start(live.metrics().clone(), parts.clone()).map_err(StartError::Server)?;
     gate.audit = Arc::new(audit);
     gate.tracer = tracer;
+    gate.test_sender = Some(test_sender(reports.tester()));
     let gate = web::Data::new(gate);
     let mut fetched = None;
     let rules = door::rules(&config)
@@ -285,6 +286,14 @@ pub fn check(config: &Config) -> Result<Policy, ConfigError> {
     tls::read(config)?;
     store::check(config)?;
     store::default_policy(&config.feeds)
+}
+
+/// Sends tests to webhooks as deliveries are sent.
+fn test_sender(tester: EndpointTester) -> TestSender {
+    Arc::new(move |TestDelivery { hook, signing_key, attempt, body }| {
+        let tester = tester.clone();
+        Box::pin(async move { tester.send(&hook, &signing_key, attempt, body).await })
+    })
 }
 
 /// Where traces go; `None` without tracing.

@@ -2,8 +2,8 @@
 //! refused. Refused requests of strangers are summarized: an address gets a line for its first one, then one every ten
 //! seconds that says how many there were.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::IpAddr;
@@ -32,6 +32,9 @@ const MAX_TARGET: usize = 256;
 
 /// How often refused requests of strangers are summed up.
 const SUMMARIZE_EVERY: Duration = Duration::from_secs(10);
+
+/// Lines that are kept in memory, for those who look. One has at most about a kilobyte.
+const MAX_RECENT: usize = 1_000;
 
 /// Addresses with lines of their own at a time; all others share a line.
 const MAX_ADDRESSES: usize = 1_024;
@@ -119,13 +122,33 @@ impl AuditSink {
     }
 }
 
-/// Writes the audit log. The default writes nothing.
+/// Keeps and writes the audit log. The default only keeps the newest lines.
 #[derive(Default)]
 pub struct Audit {
     on: AtomicBool,
     lines: Option<LineWriter>,
+    recent: Mutex<RecentLines>,
     /// Refused requests by address since the last summary, without the first that had a line of its own.
     strangers: Mutex<HashMap<Option<IpAddr>, u64>>,
+}
+
+/// The newest lines, the oldest first.
+#[derive(Default)]
+struct RecentLines {
+    lines: VecDeque<KeptLine>,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// A line that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptLine {
+    /// Counts the lines of this process.
+    pub number: u64,
+    /// The feed that it is about.
+    pub feed: Option<Box<str>>,
+    /// As it was written, without its end.
+    pub text: Arc<str>,
 }
 
 impl Audit {
@@ -141,7 +164,9 @@ impl Audit {
         };
         let restarted = move || parts.restarted(Part::Audit);
         let lines = LineWriter::start("audit", metrics.audit_dropped.clone(), Box::new(report), restarted)?;
-        Ok(Audit { on: AtomicBool::new(false), lines: Some(lines), strangers: Mutex::default() })
+        let mut audit = Audit::default();
+        audit.lines = Some(lines);
+        Ok(audit)
     }
 
     /// Lines go there from now on; a file is opened anew, so that one that was moved away is let go. On an error they
@@ -155,22 +180,40 @@ impl Audit {
         Ok(())
     }
 
-    /// Whether anything is written.
-    pub fn is_on(&self) -> bool {
-        self.on.load(Ordering::Acquire)
+    /// The newest lines older than that of number `before`, the newest first, at most `limit` that `shows` takes.
+    pub fn recent(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+        shows: impl Fn(&KeptLine) -> bool,
+    ) -> Vec<KeptLine> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let older = recent.lines.iter().rev().filter(|line| before.is_none_or(|before| line.number < before));
+        older.filter(|line| shows(line)).take(limit).cloned().collect()
     }
 
-    /// Writes a line, soon. What strangers choose in it is cut.
+    /// Keeps a line, and writes it soon where lines are written. What strangers choose in it is cut.
     pub fn write(&self, line: &AuditLine<'_>) {
-        let (true, Some(lines)) = (self.is_on(), &self.lines) else { return };
         let bounded = AuditLine {
             feed: line.feed.map(|feed| cut(feed, MAX_FEED)),
             target: cut(line.target, MAX_TARGET),
             ..line.clone()
         };
-        let Ok(mut text) = serde_json::to_vec(&bounded) else { return };
-        text.push(b'\n');
-        lines.write(text);
+        let Ok(mut text) = serde_json::to_string(&bounded) else { return };
+        {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = recent.next;
+            recent.next += 1;
+            let feed = bounded.feed.map(Into::into);
+            recent.lines.push_back(KeptLine { number, feed, text: text.as_str().into() });
+            if recent.lines.len() > MAX_RECENT {
+                recent.lines.pop_front();
+            }
+        }
+        if let (true, Some(lines)) = (self.on.load(Ordering::Acquire), &self.lines) {
+            text.push('\n');
+            lines.write(text.into_bytes());
+        }
     }
 
     /// Counts a refused request of somebody without a right key. Returns whether it gets a line of its own, because
@@ -273,9 +316,12 @@ mod tests {
         audit.write(&line);
         assert_eq!((wait(&file), wait(&moved)), (written.to_owned(), written.to_owned()));
         let unwritable = AuditSink::File(dir.path().join("no/such/folder"));
-        assert!(audit.open(&unwritable).is_err() && audit.is_on(), "it goes on where it was");
+        assert!(
+            audit.open(&unwritable).is_err() && audit.on.load(Ordering::Acquire),
+            "it goes on where it was"
+        );
         audit.open(&AuditSink::Nowhere).unwrap();
-        assert!(!audit.is_on());
+        assert!(!audit.on.load(Ordering::Acquire));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Keys: who holds one may do what it is for, with the feeds it is for, until it expires.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::hash::{KeyHash, is_hashed, read_entry};
 use super::rights::{Right, Rights, Scope};
@@ -19,7 +20,41 @@ pub struct Key {
     pub may: Rights,
     /// From when on it is of no use.
     pub expires_at: Option<Millis>,
+    last_used: LastUsed,
 }
+
+/// When a key was used last in this process, to the second; 0 if it was not. It makes no other key of it.
+#[derive(Default)]
+struct LastUsed(AtomicI64);
+
+/// Uses within this time, in milliseconds, are one: threads that take requests of one key would wait for each other.
+const USE_STEP_MS: i64 = 1_000;
+
+impl LastUsed {
+    fn note(&self, now: Millis) {
+        if now.0 - self.0.load(Ordering::Relaxed) >= USE_STEP_MS {
+            self.0.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    fn at(&self) -> Option<Millis> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Millis)
+    }
+}
+
+impl Clone for LastUsed {
+    fn clone(&self) -> Self {
+        LastUsed(AtomicI64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl PartialEq for LastUsed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LastUsed {}
 
 /// How its holder shows to have it.
 #[derive(Clone, PartialEq, Eq)]
@@ -106,7 +141,8 @@ impl Key {
         let read =
             |text: &str| Millis::parse(text).ok_or("expires_at must be a time such as 2027-01-01T00:00:00Z");
         let expires_at = spec.expires_at.map(read).transpose()?;
-        Ok(Key { name: spec.name.into(), proof, feeds, may: Rights::of(may), expires_at })
+        let last_used = LastUsed::default();
+        Ok(Key { name: spec.name.into(), proof, feeds, may: Rights::of(may), expires_at, last_used })
     }
 
     /// Whether it has this right for this feed; `*` is what concerns all feeds, and none is no feed at all.
@@ -125,6 +161,16 @@ impl Key {
     /// Whether it is of use at `now`.
     pub fn is_good(&self, now: Millis) -> bool {
         self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Notes that it was used.
+    pub fn note_use(&self, now: Millis) {
+        self.last_used.note(now);
+    }
+
+    /// When it was used last in this process.
+    pub fn last_used_at(&self) -> Option<Millis> {
+        self.last_used.at()
     }
 
     /// What it is counted as: the same for as long as it is the same key.
@@ -161,7 +207,8 @@ impl Keys {
             let hash = read_entry(entry).map_err(|why| format!("entry {n} {why}"))?;
             let name = format!("{list}[{n}]").into();
             let feeds = Scope::everything();
-            self.add(Key { name, proof: Proof::Sent(hash), feeds, may, expires_at: None })
+            let last_used = LastUsed::default();
+            self.add(Key { name, proof: Proof::Sent(hash), feeds, may, expires_at: None, last_used })
                 .map_err(|why| format!("entry {n} {why}"))?;
         }
         Ok(())
@@ -195,7 +242,22 @@ impl Keys {
                 found = Some(known);
             }
         }
-        found.filter(|key| key.is_good(now)).cloned()
+        let found = found.filter(|key| key.is_good(now))?;
+        found.note_use(now);
+        Some(found.clone())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Key> {
+        self.0.iter().map(|key| &**key)
+    }
+
+    /// Keys that go on under new rules were used when they were.
+    pub fn keep_uses(&self, old: &Keys) {
+        for key in &self.0 {
+            let before = old.0.iter().find(|it| it.id() == key.id()).and_then(|it| it.last_used_at());
+            before.into_iter().for_each(|at| key.note_use(at));
+        }
     }
 
     /// The signing key of this name, if it has not expired.

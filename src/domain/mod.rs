@@ -7,6 +7,7 @@
 
 pub mod address;
 pub mod answer;
+pub mod attempt;
 pub mod block;
 pub mod change;
 pub mod claim;

@@ -20,6 +20,12 @@ pub const READERS_MAX: usize = 64;
 /// Webhooks of all feeds at most: each is a reader of every feed.
 pub const HOOKS_OF_ALL_MAX: usize = 16;
 
+/// Attempts kept of each webhook.
+pub const ATTEMPTS_KEPT: usize = 50;
+
+/// How long they are kept, in milliseconds.
+pub const ATTEMPTS_KEPT_MS: u64 = crate::domain::limits::WEEK_MS;
+
 /// Readers or webhooks in one listing.
 pub const MAX_LISTED: usize = 1_000;
 

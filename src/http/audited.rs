@@ -27,9 +27,6 @@ pub(super) fn detail(req: &HttpRequest, word: &'static str) {
 
 /// Writes what is to be written about a request that was answered, or refused at the door; `identity` is who came.
 pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option<&Identity>) {
-    if !gate.audit.is_on() {
-        return;
-    }
     let req = answer.request();
     let (method, path) = (req.method(), req.path());
     let RouteMatch::For { access, feed, entry, .. } = find(method, path) else { return };
@@ -71,7 +68,7 @@ pub(super) fn note<B>(gate: &Gate, answer: &ServiceResponse<B>, identity: Option
 /// Writes that a watcher's key was refused after its handshake; `None` is a key that is not known.
 pub(super) fn refused_watcher(gate: &Gate, key: Option<&Key>, feed: Option<&FeedId>) {
     // Sockets do not remember their address; those of all addresses share a line.
-    if !gate.audit.is_on() || key.is_none() && !gate.audit.is_first_refusal(None) {
+    if key.is_none() && !gate.audit.is_first_refusal(None) {
         return;
     }
     gate.audit.write(&AuditLine {

@@ -175,6 +175,9 @@ fn route_of(path: &str) -> Route {
             {
                 if whose == "groups" { Route::Groups } else { Route::Webhooks }
             }
+            (Some("webhooks"), Some(_), Some("attempts" | "test")) if parts.next().is_none() => {
+                Route::Webhooks
+            }
             (Some("sources"), _, None) => Route::Sources,
             (Some("sources"), Some(_), Some("test")) if parts.next().is_none() => Route::Sources,
             (Some("ws"), None, _) => Route::Ws,

@@ -67,11 +67,12 @@ mod traced;
 mod unverified;
 mod viewers;
 pub mod watch;
+mod who;
 
 pub use door::{AccessRules, Door};
 pub use health::Readiness;
 pub use nodes::{NodeReports, keep_reporting, leave as leave_nodes};
-pub use reports::WaitingClaims;
+pub use reports::{TestDelivery, TestSender, WaitingClaims};
 pub use routes::app;
 pub use sources::Pace;
 
@@ -140,6 +141,8 @@ const TABLE: &[TableRow] = &[
     ("/v1/feeds/{feed}/groups/{group}/dead/replay", &[post(Key(Reports), to!(reports::dead::replay_group))]),
     ("/v1/feeds/{feed}/webhooks", &[get(Key(Reports), to!(reports::webhooks::list))]),
     ("/v1/feeds/{feed}/webhooks/{name}", &[get(Key(Reports), to!(reports::webhooks::get)), put(Key(Reports), to!(reports::webhooks::put)), delete(Key(Reports), to!(reports::webhooks::delete))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/attempts", &[get(Key(Reports), to!(reports::attempts::list))]),
+    ("/v1/feeds/{feed}/webhooks/{name}/test", &[post(Key(Reports), to!(reports::attempts::test))]),
     ("/v1/feeds/{feed}/webhooks/{name}/dead", &[get(Key(Reports), to!(reports::dead::of_webhook))]),
     ("/v1/feeds/{feed}/webhooks/{name}/dead/replay", &[post(Key(Reports), to!(reports::dead::replay_webhook))]),
     ("/v1/feeds/{feed}/sources", &[get(Key(Policy), to!(sources::list))]),
@@ -149,6 +152,8 @@ const TABLE: &[TableRow] = &[
     ("/in/{path}", &[post(Page, to!(sources::receive::receive))]),
     ("/v1/nodes", &[get(Key(Observe), to!(nodes::nodes))]),
     ("/v1/stats", &[get(Key(Observe), to!(nodes::stats))]),
+    ("/v1/audit", &[get(Key(Observe), to!(who::audit))]),
+    ("/v1/keys", &[get(Key(Observe), to!(who::keys))]),
     ("/v1/admin/overview", &[get(Key(Admin), to!(reports::admin::overview))]),
     ("/v1/viewers/{sub}/revoke", &[post(Key(Admin), to!(viewers::revoke))]),
     ("/healthz", &[get(Page, to!(health::alive))]),
@@ -237,6 +242,8 @@ pub struct Gate {
     pub tracer: Arc<Tracer>,
     /// What this node reports to the others.
     pub nodes: NodeReports,
+    /// Sends tests to webhooks; `None` where nothing is sent.
+    pub test_sender: Option<TestSender>,
     /// Claims that wait for entries.
     pub waiting: WaitingClaims,
     /// Lists that are being sent.
@@ -271,6 +278,7 @@ impl Gate {
             audit: Arc::default(),
             tracer: Arc::default(),
             nodes: NodeReports::default(),
+            test_sender: None,
             waiting: WaitingClaims::new(limits.waiting_claims),
             lists: feed::ListTexts::default(),
             unverified,

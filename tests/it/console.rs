@@ -11,8 +11,10 @@ use crate::support::app::Backing;
 use crate::support::case::PATIENCE;
 use crate::support::gifts::gift;
 
+mod attempts;
 mod feeds;
 mod nodes;
+mod who;
 
 /// Asks until this holds of the answer.
 async fn until(api: &Api, path: &str, holds: impl Fn(&Value) -> bool) -> Value {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::owner::Owner;
 use super::slots::{SLOTS, slot_of_tag, tag_of_slot};
-use crate::domain::{DropId, FeedId, Gift, GiftId, Reader, row};
+use crate::domain::{DropId, FeedId, Gift, GiftId, HookId, Reader, row};
 
 /// How what is about several feeds is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -391,6 +391,16 @@ impl Keys {
         ["all", "version"].map(|what| self.shared(SharedIndex::Hooks, part, what))
     }
 
+    /// The newest attempts to deliver to a feed's webhook.
+    pub(crate) fn attempts(&self, feed: &FeedId, hook: &HookId) -> String {
+        self.named(feed, "attempts:", hook.as_str())
+    }
+
+    /// The newest attempts to deliver to a webhook of all feeds.
+    pub(crate) fn attempts_of_all(&self, hook: &HookId) -> String {
+        format!("{}{{hooks}}:attempts_of_all:{hook}", self.prefix)
+    }
+
     /// The key that deliveries are signed with, beside the webhooks of all feeds.
     pub(crate) fn signing_key(&self) -> String {
         format!("{}{{hooks}}:signing_key", self.prefix)
@@ -472,6 +482,8 @@ pub fn owner(key: &[u8]) -> Owner<'_> {
     let Some((tag, what)) = tagged() else { return Owner::Shared(b"") };
     match (tag, what) {
         (_, b"watching" | b"overlays") => Owner::Fleeting,
+        (_, what) if what.starts_with(b"attempts:") => Owner::Fleeting,
+        (b"hooks", what) if what.starts_with(b"attempts_of_all:") => Owner::Fleeting,
         (b"presence", node) if node.starts_with(b"node:") => Owner::Fleeting,
         (b"nodes", b"names") => Owner::Fleeting,
         (b"nodes", node) if node.starts_with(b"state:") || node.starts_with(b"series:") => Owner::Fleeting,

@@ -12,6 +12,7 @@ mod drops;
 mod feeds;
 mod gifts;
 mod health;
+mod keys;
 mod moderation;
 mod nodes;
 mod presence;
@@ -30,11 +31,16 @@ pub use gifts::{
     RetractedRow,
 };
 pub use health::{Liveness, Readiness, ReadinessStatus, ShardCounts};
+#[cfg(test)]
+pub use keys::AuditPage;
+pub use keys::KeyList;
 pub use moderation::{ControlResult, RefundedGift, RemovedRows, RetractedGift};
 #[cfg(test)]
 pub use nodes::NodeList;
 pub use nodes::{NodeState, Series, Stats};
 pub use presence::Presence;
+#[cfg(test)]
+pub use reports::AttemptList;
 pub use reports::{
     AckResult, DeadLetter, DeadLetterList, Group, GroupList, More, NackResult, Overview, OverviewDeadLetter,
     OverviewGroup, ReplayResult, SeekResult, WatchedFeed, Webhook, WebhookList,

@@ -264,3 +264,11 @@ impl OverviewDeadLetter {
         OverviewDeadLetter { letter, scope, group: None, webhook: Some(key.name.clone()) }
     }
 }
+
+/// The newest attempts to deliver to a webhook.
+#[cfg(test)]
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct AttemptList {
+    #[schema(max_items = 50)]
+    attempts: Vec<crate::domain::attempt::DeliveryAttempt>,
+}

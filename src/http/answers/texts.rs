@@ -334,6 +334,9 @@ pub struct LedgerEntry {
     seq: Option<u64>,
     /// The row that shows it, or kept it from being shown.
     row: Option<String>,
+    /// True in a test of a webhook; it is in no ledger.
+    #[schema(required = false)]
+    test: bool,
     /// The step of a trace that brought the gift (W3C Trace Context), where the gateway records traces.
     traceparent: Option<String>,
     /// What the systems that the trace came through noted (W3C Trace Context), where they did.

@@ -172,6 +172,7 @@ impl Door {
     pub fn change(&self, rules: AccessRules) {
         let old = self.now.load_full();
         let rules = AccessRules { revoked: self.revoked.clone(), ..rules };
+        rules.keys.keep_uses(&old.rules.keys);
         self.now.store(Arc::new(InForce::new(rules, Some(&old))));
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.changes.send_replace(());
@@ -324,6 +325,7 @@ impl Door {
     /// Lets in who sent a signed request that was found right, with this key to this feed; an error if the key is not
     /// for it, or has no requests left.
     pub fn admit_signer(&self, caller: &mut Caller, key: &Arc<Key>, feed: &str) -> Result<(), ApiError> {
+        key.note_use(Millis::now());
         caller.identity = Identity::Key(key.clone());
         caller.who = self.now.load().rates.is_some().then_some(Who::Key(key.id()));
         self.charge(caller, 1)?;
@@ -348,6 +350,11 @@ impl Door {
             true => Err(ApiError::KeysNeeded),
             false => Ok(!now.rules.keys.is_empty()),
         }
+    }
+
+    /// All keys, as they are in force.
+    pub fn keys(&self) -> Keys {
+        self.now.load().rules.keys.clone()
     }
 
     /// Whether nobody has a key, so that everybody who reaches the server may write.

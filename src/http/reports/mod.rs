@@ -9,6 +9,7 @@ use super::{Gate, body, feed_of};
 use crate::domain::{GroupId, HookId, HookKey, HookScope};
 
 pub(super) mod admin;
+pub(super) mod attempts;
 pub(super) mod dead;
 pub(super) mod groups;
 pub(super) mod ledger;
@@ -18,6 +19,7 @@ mod waiting;
 pub(super) mod webhooks;
 
 pub use admin::Kept;
+pub use attempts::{TestDelivery, TestSender};
 pub(super) use steps::Steps;
 pub use waiting::WaitingClaims;
 

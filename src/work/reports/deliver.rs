@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::endpoints::{Busy, Endpoints, Trouble};
-use super::sender::{Sender, body};
+use super::sender::{Sender, Sent, body};
 use super::slots::Slots;
+use crate::domain::attempt::DeliveryAttempt;
 use crate::domain::delivery::{Next, Patience, Progress, Queues, Settled, Verdict};
 use crate::domain::signature::{Signers, batch_name};
 use crate::domain::{Entry, HookKey, HookSpec, HookState, Job, Millis};
@@ -83,12 +84,30 @@ impl Deliverer {
     pub async fn turn(&self, job: &Job) -> Result<Option<u64>, StoreError> {
         let begun = Instant::now();
         let Some(key) = HookKey::of(&job.feed, &job.reader) else { return Ok(None) };
-        let health = self.endpoints.health(&key);
+        let mut attempts = Vec::new();
+        let done = self.deliver(job, &key, begun, &mut attempts).await;
+        if !attempts.is_empty()
+            && let Err(error) = self.store.note_attempts(&key, &attempts).await
+        {
+            tracing::debug!(%error, "attempts of a webhook are not kept");
+        }
+        done
+    }
+
+    /// A turn of the job; `attempts` gets a text for each.
+    async fn deliver(
+        &self,
+        job: &Job,
+        key: &HookKey,
+        begun: Instant,
+        attempts: &mut Vec<String>,
+    ) -> Result<Option<u64>, StoreError> {
+        let health = self.endpoints.health(key);
         let _turn = match self.endpoints.turn(&health).await {
             Ok(turn) => turn,
             Err(Busy(ms)) => return Ok(Some(ms + jitter_ms(ms))),
         };
-        let Some(hook) = self.endpoints.hook(&key, &health).await? else {
+        let Some(hook) = self.endpoints.hook(key, &health).await? else {
             // Gone: opening finds that out as well, and lets the job go.
             let want = Want { most: 1, batch_ms: 0 };
             let left = self.store.open_job(job, want, Millis::now()).await?;
@@ -156,7 +175,21 @@ impl Deliverer {
                 let now = open.now();
                 let signers = Signers { secrets: &hook.secrets(now), key: Some(&signing_key) };
                 let span = self.span(job, spec, &batch.id, &wanted);
-                self.attempt(spec, signers, &batch.id, body, now, span).await
+                let sending = Instant::now();
+                let sent = self.attempt(spec, signers, &batch.id, body, now, span).await;
+                let attempt = DeliveryAttempt {
+                    at: now,
+                    feed: job.feed.to_string(),
+                    batch: batch.id.clone(),
+                    entries: wanted.len(),
+                    status: sent.status,
+                    ms: sending.elapsed().as_millis() as u64,
+                    error: sent.error(),
+                    response: sent.response,
+                    test: false,
+                };
+                attempts.extend(serde_json::to_string(&attempt));
+                sent.verdict
             };
             let now = open.now();
             let settled = progress.settle(sent, &verdict, self.patience(), now);
@@ -187,9 +220,9 @@ impl Deliverer {
                 Verdict::Failed(why, _) => Some((why.as_str(), Trouble::Failed)),
             };
             let disabled = match trouble {
-                Some((why, trouble)) => self.endpoints.failed(&key, &health, why, trouble, now).await,
+                Some((why, trouble)) => self.endpoints.failed(key, &health, why, trouble, now).await,
                 None if verdict == Verdict::Accepted => {
-                    self.endpoints.worked(&key, &health, now).await;
+                    self.endpoints.worked(key, &health, now).await;
                     false
                 }
                 None => false,
@@ -211,14 +244,14 @@ impl Deliverer {
         body: bytes::Bytes,
         now: Millis,
         span: Option<Span>,
-    ) -> Verdict {
+    ) -> Sent {
         let begun = Instant::now();
         self.metrics.webhook_in_flight.inc();
         let trace = span.as_ref().map(Span::trace);
-        let verdict = self.sender.send(spec, signers, id, body, now, trace).await;
+        let sent = self.sender.send(spec, signers, id, body, now, trace).await;
         self.metrics.webhook_in_flight.dec();
         self.metrics.webhook_time.observe(begun.elapsed().as_secs_f64());
-        let fate = match &verdict {
+        let fate = match &sent.verdict {
             Verdict::Accepted => DeliveryFate::Accepted,
             Verdict::Gone => DeliveryFate::Gone,
             Verdict::TooLarge => DeliveryFate::TooLarge,
@@ -228,15 +261,12 @@ impl Deliverer {
         self.metrics.webhook_deliveries[fate].inc();
         if let Some(mut span) = span {
             span.set("tipcast.outcome", fate.word());
-            match &verdict {
-                Verdict::Accepted => {}
-                Verdict::Gone => span.fail("the endpoint answered 410"),
-                Verdict::TooLarge => span.fail("the endpoint answered 413"),
-                Verdict::Refused(why) | Verdict::Failed(why, _) => span.fail(why),
+            if let Some(why) = sent.error() {
+                span.fail(&why);
             }
             span.end();
         }
-        verdict
+        sent
     }
 
     /// The span of an attempt, where traces are recorded and an entry was traced.

@@ -10,12 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use bytes::Bytes;
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::trouble::StoreTrouble;
-use crate::domain::Millis;
+use crate::domain::attempt::DeliveryAttempt;
+use crate::domain::signature::{Signers, SigningKey};
+use crate::domain::{Hook, Millis};
 use crate::engine::{JobDone, JobLease, Store, StoreError};
 use crate::metrics::Metrics;
 use crate::supervise::{Beat, Part, Parts, faults};
@@ -76,8 +79,38 @@ impl Default for ReportOptions {
     }
 }
 
+/// Tests of webhooks under way at the same time.
+const TESTS_AT_ONCE: usize = 4;
+
+/// Sends to endpoints what is only a test.
+#[derive(Clone)]
+pub struct EndpointTester {
+    sender: Sender,
+    permits: Arc<Semaphore>,
+}
+
+impl EndpointTester {
+    /// One attempt; gives `attempt` with what came back.
+    pub async fn send(
+        &self,
+        hook: &Hook,
+        key: &SigningKey,
+        attempt: DeliveryAttempt,
+        body: Bytes,
+    ) -> DeliveryAttempt {
+        // It is never closed.
+        let _permit = self.permits.acquire().await;
+        let (begun, now) = (Instant::now(), Millis::now());
+        let signers = Signers { secrets: &hook.secrets(now), key: Some(key) };
+        let sent = self.sender.send(&hook.spec, signers, &attempt.batch, body, now, None).await;
+        let (ms, error) = (begun.elapsed().as_millis() as u64, sent.error());
+        DeliveryAttempt { status: sent.status, ms, error, response: sent.response, ..attempt }
+    }
+}
+
 /// The loop, running.
 pub struct ReportLoop {
+    tester: EndpointTester,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -93,6 +126,8 @@ impl ReportLoop {
     ) -> Result<ReportLoop, String> {
         let sender = Sender::new(options.timeout, options.allow_private)
             .map_err(|e| format!("no client for webhooks can be made: {e}"))?;
+        let tester =
+            EndpointTester { sender: sender.clone(), permits: Arc::new(Semaphore::new(TESTS_AT_ONCE)) };
         let lease = 2 * options.timeout + LEASE_MARGIN;
         let deliverer = Deliverer {
             endpoints: Endpoints::new(
@@ -114,7 +149,12 @@ impl ReportLoop {
         let deliverer = Arc::new(deliverer);
         let (stop, stopped) = watch::channel(false);
         let run = move |beat| Desk::new(deliverer.clone(), &options).run(stopped.clone(), beat);
-        Ok(ReportLoop { stop, task: tokio::spawn(parts.clone().keep(Part::Reports, run)) })
+        Ok(ReportLoop { tester, stop, task: tokio::spawn(parts.clone().keep(Part::Reports, run)) })
+    }
+
+    /// What tests are sent with.
+    pub fn tester(&self) -> EndpointTester {
+        self.tester.clone()
     }
 
     /// Takes no more turns, waits for the deliveries under way for at most `within`, and gives turns back. What is

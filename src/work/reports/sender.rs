@@ -10,6 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
 use crate::domain::address::is_public;
+use crate::domain::attempt::RESPONSE_MAX;
 use crate::domain::delivery::Verdict;
 use crate::domain::signature::Signers;
 use crate::domain::{Entry, FeedId, HookSpec, Millis, Trace, json};
@@ -41,6 +42,31 @@ pub fn body(feed: &FeedId, batch: &str, round: u64, entries: &[&Entry]) -> Bytes
     }
     out.push_str("]}");
     out.into()
+}
+
+/// What came of an attempt.
+pub struct Sent {
+    pub verdict: Verdict,
+    /// The status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// The beginning of its body.
+    pub response: Option<String>,
+}
+
+impl Sent {
+    fn failed(why: String) -> Sent {
+        Sent { verdict: Verdict::Failed(why, None), status: None, response: None }
+    }
+
+    /// Why it failed, if it did.
+    pub fn error(&self) -> Option<String> {
+        match &self.verdict {
+            Verdict::Accepted => None,
+            Verdict::Gone => Some("the endpoint answered 410: gone".to_owned()),
+            Verdict::TooLarge => Some("the endpoint answered 413: the batch is too large".to_owned()),
+            Verdict::Refused(why) | Verdict::Failed(why, _) => Some(why.clone()),
+        }
+    }
 }
 
 /// Sends. One for all endpoints.
@@ -76,8 +102,8 @@ impl Sender {
         body: Bytes,
         now: Millis,
         trace: Option<Trace>,
-    ) -> Verdict {
-        let failed = |why: String| Verdict::Failed(why, None);
+    ) -> Sent {
+        let failed = Sent::failed;
         let Ok(url) = Url::parse(&spec.url) else { return failed("the URL cannot be read".into()) };
         if let Some(why) = self.forbidden(&url) {
             return failed(why);
@@ -98,9 +124,9 @@ impl Sender {
         }
         match request.send().await {
             Ok(answer) => {
-                let verdict = judge(answer.status().as_u16(), answer.headers());
-                drain(answer).await;
-                verdict
+                let status = answer.status().as_u16();
+                let verdict = judge(status, answer.headers());
+                Sent { verdict, status: Some(status), response: drain(answer).await }
             }
             Err(error) if error.is_timeout() => {
                 failed(format!("the endpoint did not answer within {} ms", self.timeout.as_millis()))
@@ -204,15 +230,19 @@ fn asked(text: &str, now: Millis) -> Option<u64> {
     Some(Millis(i64::try_from(since_1970).unwrap_or(i64::MAX)).since(now))
 }
 
-/// Reads what is left of a small answer. An error there changes nothing: the status has been said.
-async fn drain(mut answer: Response) {
-    let mut read = 0;
+/// Reads what is left of a small answer, and gives its beginning. An error there changes nothing: the status has been said.
+async fn drain(mut answer: Response) -> Option<String> {
+    let (mut read, mut begin) = (0, Vec::new());
     while let Ok(Some(chunk)) = answer.chunk().await {
         read += chunk.len();
+        let room = RESPONSE_MAX - begin.len();
+        begin.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if read > ANSWER_BYTES {
-            return;
+            break;
         }
     }
+    let text = String::from_utf8_lossy(&begin).replace(|c: char| c.is_control() && c != '\n', " ");
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -229,7 +259,7 @@ mod tests {
         let spec =
             HookSpec { url: url.into(), secret, batch_max, batch_ms, max_age_ms, delivery, types, headers };
         let signers = Signers { secrets: &[], key: Some(&key) };
-        sender.send(&spec, signers, "m", Bytes::new(), Millis(0), None).await
+        sender.send(&spec, signers, "m", Bytes::new(), Millis(0), None).await.verdict
     }
 
     #[test]

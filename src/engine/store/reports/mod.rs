@@ -7,6 +7,7 @@
 //! - A reader's dead letters and what is sent again are kept beside the ledger: trimming does not touch them.
 
 pub mod attach;
+mod attempts;
 mod entry;
 mod gift;
 pub mod groups;

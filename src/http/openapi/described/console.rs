@@ -1,8 +1,10 @@
 //! Section 12 of the contract: what the console reads.
 
-use super::params::{FeedsQuery, StatsQuery};
+use super::params::{AttemptsQuery, AuditQuery, FeedsQuery, StatsQuery, WebhookName, WebhookScope};
 use super::refusals::Refusals;
-use crate::http::answers::{FeedList, NodeList, Stats};
+use crate::domain::attempt::DeliveryAttempt;
+use crate::http::answers::{AttemptList, AuditPage, FeedList, KeyList, NodeList, Stats};
+use crate::http::problem::Problem;
 
 /// List feeds
 ///
@@ -50,3 +52,75 @@ pub(super) fn nodes() {}
     responses((status = 200, description = "The series, the newest value last", body = Stats), Refusals),
 )]
 pub(super) fn stats() {}
+
+/// Read the audit log
+///
+/// The newest thousand lines of the node that is asked, whether they are written to a file or not, the newest first. A key that
+/// is for some feeds sees the lines about these.
+#[utoipa::path(
+    get,
+    path = "/v1/audit",
+    operation_id = "readAudit",
+    tag = "operations",
+    params(AuditQuery),
+    responses((status = 200, description = "A page of lines", body = AuditPage, example = json!(
+        {"audit": [{"cursor": "41", "time": "2026-01-31T12:00:00.000Z", "key": "host", "right": "moderate", "feed": "show",
+            "action": "PUT blocks", "target": "u-42", "outcome": "done"}], "next": "41"}
+    )), Refusals),
+)]
+pub(super) fn audit() {}
+
+/// List keys
+///
+/// Without what opens anything. Needs a key for all feeds.
+#[utoipa::path(
+    get,
+    path = "/v1/keys",
+    operation_id = "listKeys",
+    tag = "operations",
+    responses((status = 200, description = "Every key of the configuration", body = KeyList, example = json!(
+        {"keys": [{"name": "host", "may": ["moderate", "read"], "feeds": ["game-*"], "signed": false,
+            "last_used_at": "2026-01-31T12:00:00.000Z"}]}
+    )), Refusals),
+)]
+pub(super) fn keys() {}
+
+/// Read the newest attempts of a webhook
+///
+/// The newest first, the last 50 are kept. An embedded store forgets them when it is stopped.
+#[utoipa::path(
+    get,
+    path = "/v1/feeds/{feed}/webhooks/{name}/attempts",
+    operation_id = "listWebhookAttempts",
+    tag = "reports",
+    params(WebhookScope, WebhookName, AttemptsQuery),
+    responses(
+        (status = 200, description = "What was sent, and what came back", body = AttemptList, example = json!(
+            {"attempts": [{"at": "2026-01-31T12:00:00.000Z", "feed": "show", "batch": "msg_1", "entries": 3, "status": 503, "ms": 41,
+                "error": "the endpoint answered 503", "response": "overloaded"}]}
+        )),
+        (status = 404, description = "There is no such webhook", body = Problem, content_type = "application/problem+json"),
+        Refusals,
+    ),
+)]
+pub(super) fn attempts() {}
+
+/// Try a webhook
+///
+/// Sends one signed delivery with a sample entry of each type that the webhook wants. It and each of its entries have
+/// `"test": true`; they are in no ledger. Nothing is tried again.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/webhooks/{name}/test",
+    operation_id = "testWebhook",
+    tag = "reports",
+    params(WebhookScope, WebhookName),
+    responses(
+        (status = 200, description = "What came back", body = DeliveryAttempt, example = json!(
+            {"at": "2026-01-31T12:00:00.000Z", "feed": "show", "batch": "msg_1", "entries": 9, "status": 204, "ms": 12, "test": true}
+        )),
+        (status = 404, description = "There is no such webhook", body = Problem, content_type = "application/problem+json"),
+        Refusals,
+    ),
+)]
+pub(super) fn test_webhook() {}

@@ -24,7 +24,7 @@ struct EventType {
 
 /// What every entry has, and may have.
 const MUST: [&str; 5] = ["cursor", "event_id", "type", "feed", "at"];
-const MAY: [&str; 3] = ["attempt", "traceparent", "tracestate"];
+const MAY: [&str; 4] = ["attempt", "test", "traceparent", "tracestate"];
 
 /// What the event of a gift that was given has.
 const WHOLE: &[&str] = &["user", "gift", "count"];

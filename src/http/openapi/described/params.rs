@@ -218,6 +218,27 @@ pub(super) struct FeedsQuery {
     limit: u32,
 }
 
+/// Which page of the audit log.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AuditQuery {
+    /// The `next` of the page before: older lines
+    #[param(required = false)]
+    after: String,
+    /// Lines in the page; 100 when absent
+    #[param(required = false, minimum = 1, maximum = 1000)]
+    limit: u32,
+}
+
+/// How many attempts of a webhook are read.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AttemptsQuery {
+    /// Attempts; 50 when absent
+    #[param(required = false, minimum = 1, maximum = 50)]
+    limit: u32,
+}
+
 /// How far back series go.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
