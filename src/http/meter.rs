@@ -194,9 +194,11 @@ fn route_of(path: &str) -> Route {
         (Some("in"), Some(_), None) => Route::In,
         (Some(".well-known"), Some("jwks.json"), None) => Route::Webhooks,
         (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
-        (Some("" | "admin" | "docs" | "openapi.json" | "openapi-3.0.json" | "asyncapi.yaml"), None, _) => {
-            Route::Pages
-        }
+        (
+            Some("" | "console" | "admin" | "docs" | "openapi.json" | "openapi-3.0.json" | "asyncapi.yaml"),
+            None,
+            _,
+        ) => Route::Pages,
         (Some("docs"), Some("protocol"), None) => Route::Pages,
         (Some("static" | "problems" | "overlay" | "desk"), Some(_), None) => Route::Pages,
         (Some("overlay"), Some(_), Some("leaders")) if parts.next().is_none() => Route::Pages,

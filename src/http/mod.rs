@@ -170,6 +170,7 @@ const TABLE: &[TableRow] = &[
     ("/static/docs_try.js", &[get(Open, to!(docs::file))]),
     ("/static/docs.css", &[get(Open, to!(docs::file))]),
     ("/", &[get(Page, to!(pages::index))]),
+    ("/console", &[get(Page, to!(pages::console))]),
     ("/admin", &[get(Page, to!(pages::admin))]),
     ("/desk/{feed}", &[get(Page, to!(pages::desk))]),
     ("/overlay/{feed}", &[get(Page, to!(pages::overlay))]),

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_DISPOSITION, ETAG, VARY};
+use actix_web::http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_DISPOSITION, ETAG, LOCATION, VARY,
+};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use askama::Template;
 use data_encoding::HEXLOWER;
@@ -34,10 +36,10 @@ const OVERLAY_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     frame-ancestors 'none'";
 
 /// Nothing at all is loaded from or sent to anywhere but this host.
-const ADMIN_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+const CONSOLE_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// As [`ADMIN_SECURITY_POLICY`], and it watches a feed.
+/// As [`CONSOLE_SECURITY_POLICY`], and it watches a feed.
 const DESK_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -65,7 +67,7 @@ macro_rules! files {
 
 static FILES: LazyLock<Vec<StaticFile>> = files! {
     "tipcast.js": JS,
-    "admin.js": JS,
+    "console.js": JS,
     "alerts.js": JS,
     "app.js": JS,
     "board.js": JS,
@@ -91,7 +93,7 @@ static FILES: LazyLock<Vec<StaticFile>> = files! {
     "ticker.js": JS,
     "words.js": JS,
     "tipcast.css": CSS,
-    "admin.css": CSS,
+    "console.css": CSS,
     "desk.css": CSS,
     "host.css": CSS,
     "overlay.css": CSS,
@@ -134,8 +136,8 @@ struct BoardPage {
 }
 
 #[derive(Template)]
-#[template(path = "admin.html")]
-struct AdminPage {
+#[template(path = "console.html")]
+struct ConsolePage {
     root: Root,
     words: &'static Words,
     /// A key is asked for.
@@ -171,14 +173,19 @@ pub(super) async fn index(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
     page(answer, &IndexPage { feed, words, lang, no_keys })
 }
 
-/// `GET /admin`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
-pub(super) async fn admin(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
+/// `GET /admin`: what the console was called.
+pub(super) async fn admin() -> HttpResponse {
+    HttpResponse::PermanentRedirect().insert_header((LOCATION, "console")).finish()
+}
+
+/// `GET /console`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
+pub(super) async fn console(req: HttpRequest, gate: web::Data<Gate>) -> Result<HttpResponse, ApiError> {
     let locked = gate.door.asks_for_key(&RequestHead::of(&req))?;
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
-    answer.insert_header(("Content-Security-Policy", ADMIN_SECURITY_POLICY));
-    page(answer, &AdminPage { root: "", words, locked })
+    answer.insert_header(("Content-Security-Policy", CONSOLE_SECURITY_POLICY));
+    page(answer, &ConsolePage { root: "", words, locked })
 }
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.

@@ -1,9 +1,9 @@
 //! What people see, in a real Chromium: the first page, the overlay, the ticker on other people's pages.
 
-mod admin;
 mod below_a_path;
 mod boards;
 mod client;
+mod console;
 mod demo_page;
 mod desk;
 mod driver;

@@ -42,7 +42,7 @@ async fn every_page_works_below_a_path_of_a_proxy() {
     page.until(STATE, json!("live")).await;
     has_a_clean_console(&page).await;
 
-    page.go(&format!("{base}/admin?lang=en")).await;
+    page.go(&format!("{base}/console?lang=en")).await;
     page.until("document.getElementById('board').hidden", json!(false)).await;
     page.until(STATE, json!("live")).await;
     has_a_clean_console(&page).await;

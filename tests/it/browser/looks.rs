@@ -68,7 +68,7 @@ async fn tables_of_the_other_pages_fit_a_phone_too() {
     page.is_a_phone(360, 740).await;
     for (path, ready) in [
         ("docs", "document.querySelectorAll('.fields').length > 20"),
-        ("admin", "document.querySelectorAll('#groups li').length > 0"),
+        ("console", "document.querySelectorAll('#groups li').length > 0"),
         ("desk/show", "document.readyState === 'complete'"),
     ] {
         page.go(&format!("{}/{path}", app.url())).await;
@@ -86,7 +86,7 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
     let driver = Driver::start();
     let page = driver.open(&format!("{}/?feed=show", app.url())).await;
     let links = "[...document.querySelectorAll('#pages a')].map(a => a.getAttribute('href'))";
-    page.until(links, json!(["desk/show", "admin", "docs", "docs#live-protocol"])).await;
+    page.until(links, json!(["desk/show", "console", "docs", "docs#live-protocol"])).await;
     page.click("#pages a[href='docs']").await;
     let tasks = "[...document.querySelectorAll('#api section:not([hidden]) > h2')].map(h => h.textContent)";
     let all = [

@@ -107,7 +107,7 @@ async fn custom_css_of_obs_works_on_overlays_and_a_style_element_on_no_other_pag
         page.until(painted, json!(true)).await;
         has_a_clean_console(&page).await;
     }
-    for path in ["?feed=obs", "desk/obs", "admin", "docs"] {
+    for path in ["?feed=obs", "desk/obs", "console", "docs"] {
         page.go(&format!("{base}/{path}")).await;
         page.eval(INJECT).await;
         page.until(painted, json!(false)).await;

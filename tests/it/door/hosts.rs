@@ -30,7 +30,7 @@ async fn a_page_whose_name_was_made_to_point_here_reads_no_secrets_and_writes_no
         ("GET /v1/feeds/show/users/u/holds", None),
         ("GET /v1/feeds/show/policy", None),
         ("GET /v1/admin/overview", None),
-        ("GET /admin", None),
+        ("GET /console", None),
     ] {
         // A browser leaves the origin out where a page reads from its own.
         for headers in [vec![("host", &*host)], vec![("host", &*host), ("origin", &*origin)]] {

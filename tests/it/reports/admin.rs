@@ -100,7 +100,7 @@ async fn reports_need_a_key_and_the_overview_a_key_of_its_own() {
     assert_eq!(as_one(&app, ADMIN, "GET", OVERVIEW, None).await.status, 200);
     let said = as_one(&app, ADMIN, "POST", "/v1/feeds/show/gifts", Some(gift("a").json())).await;
     assert_eq!(said.status, 201, "an admin may do everything: {said:?}");
-    assert_eq!(as_one(&app, "", "GET", "/admin", None).await.status, 200, "the page asks for the key");
+    assert_eq!(as_one(&app, "", "GET", "/console", None).await.status, 200, "the page asks for the key");
 
     let closed = TestApp::with(&Backing::fresh(), |config| {
         config.auth.producer_keys = vec![PRODUCER.to_owned().into()];

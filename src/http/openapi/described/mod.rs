@@ -410,7 +410,8 @@ mod tests {
     use super::*;
 
     /// Pages and files for people, which need no description for programs.
-    const PAGES: [&str; 16] = [
+    const PAGES: [&str; 17] = [
+        "/console",
         "/admin",
         "/desk/{feed}",
         "/",

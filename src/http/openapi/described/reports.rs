@@ -361,7 +361,7 @@ pub(super) fn webhook_replay() {}
 
 /// Read the overview
 ///
-/// What /admin shows. Needs an admin key; when there are none, it is there only for this machine, and only while
+/// What /console shows. Needs an admin key; when there are none, it is there only for this machine, and only while
 /// there are no producer keys either.
 #[utoipa::path(
     get,
