@@ -74,8 +74,8 @@ pub struct NodeReports {
 struct Known {
     /// The machine and the port.
     name: String,
-    /// What was reported last, as JSON.
-    state: String,
+    /// The newest sample, of which the state is made.
+    sample: Sample,
     points: VecDeque<Point>,
     /// Samples so far.
     count: u64,
@@ -106,7 +106,7 @@ impl NodeReports {
     fn take(&self, state: &NodeState, sample: &Sample, now: Millis) -> serde_json::Result<NodeReport> {
         let state = serde_json::value::to_raw_value(state)?;
         let mut known = self.locked();
-        known.state = state.get().to_owned();
+        known.sample = *sample;
         let is_new = known.count.is_multiple_of(SAMPLES_PER_LISTING);
         known.count += 1;
         known.points.push_back(Point::new(step_of(now), sample));
@@ -123,8 +123,7 @@ impl NodeReports {
 
     async fn report(&self, gate: &Gate, sample: &Sample) {
         let now = Millis::now();
-        let state = self.state(gate, sample);
-        let Ok(report) = self.take(&state, sample, now) else { return };
+        let Ok(report) = self.take(&self.state(gate, sample), sample, now) else { return };
         let mut done = gate.store.report_node(&report, now).await;
         if report.is_new && done.is_ok() {
             done = gate.store.forget_old_nodes(Millis(now.0 - SERIES_KEPT_MS as i64)).await;
@@ -132,10 +131,6 @@ impl NodeReports {
         if let Err(error) = done {
             // The light is red for that; other parts log it.
             tracing::debug!(%error, "this node could not report what it does");
-            let state = NodeState { ready: false, detail: Some(error.to_string()), ..state };
-            if let Ok(state) = serde_json::to_string(&state) {
-                self.locked().state = state;
-            }
         }
     }
 
@@ -210,14 +205,17 @@ fn rounded(value: f64) -> f64 {
 
 /// `GET /v1/nodes`
 pub(super) async fn nodes(gate: web::Data<Gate>) -> HttpResponse {
-    let own = gate.nodes.locked().state.clone();
+    // The others probed the store when they needed it; this node is asked now.
+    gate.ready.refresh(&gate.store).await;
+    let sample = gate.nodes.locked().sample;
+    let own = serde_json::to_string(&gate.nodes.state(&gate, &sample)).ok();
     let others = gate.read(gate.store.read_nodes(false)).await.unwrap_or_default();
     let others = others.into_iter().filter(|it| it.run != gate.nodes.run);
     let states = others.filter_map(|it| {
         let Stored { state, .. } = serde_json::from_str(&it.state?).ok()?;
         Some(state.get().to_owned())
     });
-    let mut all: Vec<String> = states.chain((!own.is_empty()).then_some(own)).collect();
+    let mut all: Vec<String> = states.chain(own).collect();
     all.sort();
     answers::fresh_text(StatusCode::OK, format!("{{\"nodes\":[{}]}}", all.join(",")))
 }

@@ -1,6 +1,7 @@
 //! `GET /v1/feeds`.
 
 use super::*;
+use crate::support::cluster::Cluster;
 
 on_both_stores![
     a_new_feed_appears_with_how_it_stands,
@@ -116,4 +117,45 @@ async fn a_key_sees_the_feeds_that_it_covers() {
     for line in ["POST /v1/feeds/hall/gifts", "PUT /v1/feeds/hall/policy", "DELETE /v1/feeds/hall/rows/r"] {
         ask(&observer, line).await.problem(403);
     }
+}
+
+#[tokio::test]
+async fn feeds_and_nodes_of_a_cluster_are_listed_and_those_of_a_dead_shard_are_left_out() {
+    let mut cluster = Cluster::start(0);
+    let app = TestApp::with(&Backing::folder(), |config| config.redis.url = cluster.url()).await;
+    let of_shards: Vec<String> = (0..3).map(|primary| cluster.name_at(primary, "room-")).collect();
+    for feed in &of_shards {
+        app.give(feed, &gift("g1")).await;
+    }
+    let mut sorted = of_shards.clone();
+    sorted.sort();
+    let page = until(&app, "/v1/feeds", |page| names(page) == sorted).await;
+    assert!(page["feeds"].as_array().unwrap().iter().all(|it| it["rows"] == 1), "{page}");
+    until(&app, "/v1/nodes", |page| page["nodes"][0]["ready"] == true).await;
+    cluster.nodes[0].kill();
+    sorted.retain(|feed| *feed != of_shards[0]);
+    until(&app, "/v1/feeds", |page| names(page) == sorted).await;
+    let detail = |page: &Value| page["nodes"][0]["detail"].as_str().unwrap_or_default().to_owned();
+    let nodes = until(&app, "/v1/nodes", |page| !detail(page).is_empty()).await;
+    assert!(detail(&nodes).contains("shards"), "{nodes}");
+}
+
+#[tokio::test]
+async fn a_damaged_feed_is_listed_as_such_and_hides_no_other() {
+    let backing = Backing::redis();
+    let Backing::Redis(corner, _) = &backing else { unreachable!() };
+    let app = TestApp::on(&backing).await;
+    for feed in ["hurt", "well"] {
+        app.give(feed, &gift("g1")).await;
+    }
+    until(&app, "/v1/feeds", |page| names(page) == ["hurt", "well"]).await;
+    let meta = format!("{}{{hurt}}:meta", corner.prefix);
+    let _: () = redis::cmd("SET").arg(meta).arg("{garbage").query(&mut corner.server.connect()).unwrap();
+    let page = app.get("/v1/feeds").await.json();
+    let [hurt, well] = &page["feeds"].as_array().unwrap()[..] else { panic!("{page}") };
+    assert_eq!(
+        (&hurt["damaged"], well.get("damaged"), &well["rows"]),
+        (&json!(true), None, &json!(1)),
+        "{page}"
+    );
 }
