@@ -517,6 +517,15 @@ func TestADeliveryIsReadAndAForgedOneIsNot(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Samples that an operator sends are signed like the others, and nobody paid for them.
+	var back struct{ Status, Entries int }
+	if err := g.Call(ctx, http.MethodPost, "/feeds/show/webhooks/game/test", nil, &back, 0); err != nil {
+		t.Fatal(err)
+	}
+	trial := <-deliveries
+	if back.Status != http.StatusNoContent || back.Entries == 0 || !trial.Test || len(trial.Entries) != 0 {
+		t.Fatalf("%+v %+v", back, trial)
+	}
 }
 
 func TestEightSignaturesAreReadAndNoMore(t *testing.T) {

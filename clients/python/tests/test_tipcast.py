@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tipcast import BadSignature, Entry, EventStore, Gift, Handler, Problem, Tipcast, Unavailable, Webhook
+from tipcast import AsyncTipcast, BadSignature, Entry, EventStore, Gift, Handler, Problem, Tipcast, Unavailable, Webhook
 
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
@@ -58,7 +58,7 @@ class Against(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.gateway = Gateway()
         self.addCleanup(self.gateway.stop)
-        self.tipcast = Tipcast(self.gateway.url)
+        self.tipcast = AsyncTipcast(self.gateway.url)
         self.addAsyncCleanup(self.tipcast.close)
 
     async def test_a_gift_is_taken_once_however_often_it_is_sent(self) -> None:
@@ -91,7 +91,7 @@ class Against(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await posting)["status"], "accepted")
 
     async def test_patience_ends(self) -> None:
-        async with Tipcast("http://127.0.0.1:9", patience=0.1) as nobody:
+        async with AsyncTipcast("http://127.0.0.1:9", patience=0.1) as nobody:
             with self.assertRaises(Unavailable):
                 await nobody.post("show", gift(1))
 
@@ -108,7 +108,7 @@ class Against(unittest.IsolatedAsyncioTestCase):
             return httpx.Response(answer.status_code, json=answer.json())
 
         async with httpx.AsyncClient(transport=httpx.MockTransport(lossy)) as client:
-            tipcast = Tipcast(self.gateway.url, http=client, patience=0.1)
+            tipcast = AsyncTipcast(self.gateway.url, http=client, patience=0.1)
             with self.assertRaises(Unavailable) as lost:
                 await tipcast.post("show", nameless)
             with self.assertRaises(Unavailable) as many:
@@ -132,7 +132,7 @@ class Against(unittest.IsolatedAsyncioTestCase):
         async def handle(entry: Entry) -> None:
             await got.put(entry["gift"]["id"])
 
-        async with Tipcast(self.gateway.url, patience=0.2) as hasty:
+        async with AsyncTipcast(self.gateway.url, patience=0.2) as hasty:
             consuming = asyncio.create_task(hasty.consume("show", "game", handle))
             await self.tipcast.post("show", gift(1))
             self.assertEqual(await got.get(), "g1")
@@ -179,7 +179,7 @@ class Against(unittest.IsolatedAsyncioTestCase):
 
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
             plain: Gift = {"user": {"id": "u", "name": "U"}, "gift": {"id": "r", "name": "R"}}
-            await Tipcast("http://gateway.example", http=client).post("show", plain)
+            await AsyncTipcast("http://gateway.example", http=client).post("show", plain)
         self.assertEqual((len(ids), len(set(ids))), (3, 1))
 
     async def consume(self, handle: Handler | dict[str, Handler], until: Callable[[], bool]) -> None:
@@ -385,6 +385,145 @@ class Against(unittest.IsolatedAsyncioTestCase):
         for secret, with_headers, with_body, at in forged:
             with self.assertRaises(BadSignature):
                 Webhook(secret).read(with_headers, with_body, now=at)
+        # Samples that an operator sends are signed like the others, and nobody paid for them.
+        back = await self.tipcast.call("POST", "/feeds/show/webhooks/game/test")
+        trial = Webhook(SECRET).read(*came[-1])
+        self.assertEqual((back["status"], back["entries"] > 0, trial["test"], trial["entries"]), (204, True, True, []))
+
+    async def test_plain_functions_handle_entries_in_a_thread_and_do_not_hold_the_loop_up(self) -> None:
+        for n in range(20):
+            await self.tipcast.post("show", gift(n))
+        got: list[str] = []
+        loop_thread = threading.get_ident()
+        # Opened by the first call, of the thread in which all are.
+        store = EventStore(lambda: sqlite3.connect(":memory:"))
+
+        def handle(entry: Entry) -> None:
+            assert threading.get_ident() != loop_thread
+            if not got:
+                store.create()
+            with store.once(entry) as cursor:
+                assert cursor
+                got.append(entry["gift"]["id"])
+
+        await self.consume(handle, lambda: len(got) == 20)
+        self.assertEqual(got, [f"g{n}" for n in range(20)])
+
+    async def test_a_connection_of_another_thread_ends_the_consumer_and_kills_no_entry(self) -> None:
+        await self.tipcast.post("show", gift(1))
+        store = EventStore(sqlite3.connect(":memory:"))
+        store.create()
+
+        def handle(entry: Entry) -> None:
+            with store.once(entry):
+                pass
+
+        with self.assertRaisesRegex(RuntimeError, "check_same_thread"):
+            await self.tipcast.consume("show", "game", handle)
+        group = await self.tipcast.call("GET", "/feeds/show/groups/game")
+        self.assertEqual((group["dead"], group["pending"]), (0, 1))
+
+
+class WithoutALoop(unittest.TestCase):
+    def setUp(self) -> None:
+        self.gateway = Gateway()
+        self.addCleanup(self.gateway.stop)
+        self.tipcast = Tipcast(self.gateway.url)
+        self.addCleanup(self.tipcast.close)
+
+    def test_many_threads_post_over_one_client(self) -> None:
+        answers: list[str] = []
+
+        def post(start: int) -> None:
+            for n in range(start, start + 10):
+                answers.append(self.tipcast.post("show", gift(n))["status"])
+
+        threads = [threading.Thread(target=post, args=[10 * n]) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((len(answers), set(answers)), (80, {"accepted"}))
+        bad: Any = {**gift(1), "count": 0}
+        with self.assertRaises(Problem) as refused:
+            self.tipcast.post("show", bad)
+        self.assertEqual(refused.exception.status, 422)
+
+    def test_money_is_credited_once_in_the_thread_that_consumes_until_it_is_closed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            store = EventStore(f"{folder}/game.db")
+            store.create()
+            with sqlite3.connect(f"{folder}/game.db") as database:
+                database.execute("CREATE TABLE accounts (coins INTEGER NOT NULL)")
+                database.execute("INSERT INTO accounts VALUES (0)")
+            self.tipcast.post_all("show", [gift(n) for n in range(100)])
+            threads: set[int] = set()
+            tries = 0
+
+            def credit(entry: Entry) -> None:
+                nonlocal tries
+                tries += 1
+                threads.add(threading.get_ident())
+                with store.once(entry) as cursor:
+                    if cursor:
+                        cursor.execute("UPDATE accounts SET coins = coins + 5")
+                    if tries in (3, 40):
+                        raise RuntimeError("killed")
+
+            def consume() -> None:
+                threads_before = threading.get_ident()
+                self.tipcast.consume("show", "game", credit)
+                self.assertEqual(threads, {threads_before})
+
+            with self.assertLogs("tipcast", "ERROR"):
+                consuming = threading.Thread(target=consume)
+                consuming.start()
+                with Tipcast(self.gateway.url) as other:
+                    for _ in range(2_000):
+                        try:
+                            group = other.call("GET", "/feeds/show/groups/game")
+                        except Problem:
+                            continue
+                        if (group["lag"], group["pending"]) == (0, 0) and tries >= 102:
+                            break
+                        threading.Event().wait(0.01)
+                self.tipcast.close()
+                consuming.join(20)
+            self.assertFalse(consuming.is_alive())
+            with sqlite3.connect(f"{folder}/game.db") as database:
+                self.assertEqual(database.execute("SELECT coins FROM accounts").fetchone(), (500,))
+            # It opens again.
+            self.assertTrue(self.tipcast.post("show", gift(1))["duplicate"])
+
+    def test_entries_are_walked_through_and_awaited_functions_are_called_too(self) -> None:
+        self.tipcast.post_all("show", [gift(n) for n in range(3)])
+        walk = self.tipcast.entries("show", "game")
+        self.assertEqual([next(walk)["gift"]["id"] for _ in range(3)], ["g0", "g1", "g2"])
+        got: list[str] = []
+
+        async def handle(entry: Entry) -> None:
+            await asyncio.sleep(0)
+            got.append(entry["gift"]["id"])
+            if len(got) == 3:
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            self.tipcast.consume("show", "other", handle)
+        group = self.tipcast.call("GET", "/feeds/show/groups/other")
+        self.assertEqual((got, group["dead"]), (["g0", "g1", "g2"], 0))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "there is no fork")
+    def test_a_process_that_was_forked_has_its_own_connections(self) -> None:
+        self.tipcast.post("show", gift(1))
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = 0 if self.tipcast.post("show", gift(2))["status"] == "accepted" else 1
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(self.tipcast.post("show", gift(3))["status"], "accepted")
 
 
 if __name__ == "__main__":

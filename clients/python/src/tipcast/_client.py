@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import inspect
 import logging
 import random
+import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, cast
 from urllib.parse import quote
@@ -20,8 +23,8 @@ _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 _log = logging.getLogger("tipcast")
 
-#: Handles an entry; the entry is acknowledged when it returns.
-Handler = Callable[[Entry], Awaitable[None]]
+#: Handles an entry; the entry is acknowledged when it returns. A plain function, or one that is awaited.
+Handler = Callable[[Entry], Awaitable[None]] | Callable[[Entry], None]
 
 
 class _Failed(Exception):
@@ -59,8 +62,11 @@ class Unavailable(_Failed):
     """No answer after the last retry. Nothing is half-written: the same call, with the same `ids`, is safe later."""
 
 
-class Tipcast:
-    """A gateway, asked over one pool of connections. Calls are retried with the same id for at most `patience` seconds."""
+class AsyncTipcast:
+    """A gateway, asked over one pool of connections. Calls are retried with the same id for at most `patience` seconds.
+
+    One is of one event loop. `Tipcast` is the same for programs without one.
+    """
 
     def __init__(
         self,
@@ -77,7 +83,7 @@ class Tipcast:
         self._own = http is None
         self._http = http or httpx.AsyncClient()
 
-    async def __aenter__(self) -> Tipcast:
+    async def __aenter__(self) -> AsyncTipcast:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -186,7 +192,8 @@ class Tipcast:
         """Hands every entry to `handle`, at least once, until the task is cancelled.
 
         `handle` is one function, or functions by type: `{"gift.accepted": …, "drop.sold": …, "*": …}`. A type without a
-        function, and without `"*"`, is logged and acknowledged: new types may come at any time.
+        function, and without `"*"`, is logged and acknowledged: new types may come at any time. A plain function runs in a
+        thread, one entry after the other, so that a database does not hold the loop up.
 
         What a function returned from is acknowledged. An entry whose function raises is logged, given back alone after a
         pause that grows with its attempts, and comes again; its neighbours go on. Where nothing works any more, because your
@@ -199,6 +206,23 @@ class Tipcast:
         """
         handlers = handle if isinstance(handle, Mapping) else {"*": handle}
         name = consumer or f"python-{uuid.uuid4().hex[:12]}"
+        # One for all entries: connections of SQLite are of the thread that opened them.
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tipcast-handler")
+        try:
+            await self._consume(feed, group, handlers, name, thread, max, lease_ms)
+        finally:
+            thread.shutdown(wait=False)
+
+    async def _consume(
+        self,
+        feed: str,
+        group: str,
+        handlers: Mapping[str, Handler],
+        name: str,
+        thread: ThreadPoolExecutor,
+        max: int,
+        lease_ms: int,
+    ) -> None:
         loop = asyncio.get_running_loop()
         # Entries that failed: when they are given back. And how many have failed since one was handled.
         later: list[tuple[float, str]] = []
@@ -218,7 +242,7 @@ class Tipcast:
                     # It is not this one's fault, it seems.
                     if failures >= 3 and tried:
                         break
-                    if await _handled(handlers, entry):
+                    if await _handled(handlers, entry, thread):
                         failures = 0
                         done.append(entry["cursor"])
                     else:
@@ -297,7 +321,17 @@ class Tipcast:
             await asyncio.sleep(pause)
 
 
-async def _handled(handlers: Mapping[str, Handler], entry: Entry) -> bool:
+async def _in_thread(thread: ThreadPoolExecutor, handle: Handler, entry: Entry) -> Any:
+    """Calls a plain function in the thread. When the task is cancelled, it ends first: what it did is not undone."""
+    running = asyncio.get_running_loop().run_in_executor(thread, handle, entry)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
+
+
+async def _handled(handlers: Mapping[str, Handler], entry: Entry, thread: ThreadPoolExecutor) -> bool:
     """Whether the entry is done with."""
     kind = entry.get("type", "")
     handle = handlers.get(kind) or handlers.get("*")
@@ -305,7 +339,22 @@ async def _handled(handlers: Mapping[str, Handler], entry: Entry) -> bool:
         _log.info("nothing is done about %s (%s)", entry.get("event_id"), kind)
         return True
     try:
-        await handle(entry)
+        if inspect.iscoroutinefunction(handle):
+            await handle(entry)
+        else:
+            result = await _in_thread(thread, handle, entry)
+            # A partial, or an object that is called, may give something to wait for.
+            if inspect.isawaitable(result):
+                await result
+    except sqlite3.ProgrammingError as error:
+        if "same thread" not in str(error):
+            _log.exception("%s (%s) failed, attempt %s; it comes again", entry.get("event_id"), kind, entry.get("attempt"))
+            return False
+        # No entry is at fault, and none would ever be handled.
+        raise RuntimeError(
+            "plain functions run in a thread, and this SQLite connection is of another one: "
+            'use EventStore("game.db"), or open the connection with check_same_thread=False'
+        ) from error
     except Exception:
         _log.exception("%s (%s) failed, attempt %s; it comes again", entry.get("event_id"), kind, entry.get("attempt"))
         return False

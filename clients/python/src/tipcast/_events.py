@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,22 +17,27 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,99}")
 class EventStore:
     """Knows which entries were handled before, in a table beside your own data (SQLite 3.24 or newer, PostgreSQL).
 
-        store = EventStore(sqlite3.connect("game.db"))
+        store = EventStore("game.db")
         store.create()
 
-        async def handle(entry):
+        def handle(entry):
             with store.once(entry) as cursor:
                 if cursor:  # none: it is a repeat
                     cursor.execute("UPDATE accounts SET …")
 
-    What you do with the cursor and the note that the entry is handled are one transaction: both happen, or neither does. The
-    connection is one of `sqlite3`, `psycopg` or another driver of DB-API 2.0, and must not commit by itself. A function that
-    opens one may be in its place: then a connection that was lost is opened anew. A store is of one thread.
+    What you do with the cursor and the note that the entry is handled are one transaction: both happen, or neither does. It
+    takes the path of an SQLite database; or a connection of `sqlite3`, `psycopg` or another driver of DB-API 2.0, which must
+    not commit by itself; or a function that opens one: then a connection that was lost is opened anew. One entry is handled
+    at a time, in whatever thread.
     """
 
     def __init__(self, connection: Any, table: str = "tipcast_events") -> None:
         if not _TABLE.fullmatch(table):
             raise ValueError(f"{table!r} is no name of a table")
+        self._turn = threading.RLock()
+        if isinstance(connection, (str, os.PathLike)):
+            path = connection
+            connection = lambda: sqlite3.connect(path, check_same_thread=False)  # noqa: E731
         # Connections of sqlite3 can be called too.
         is_open = hasattr(connection, "cursor")
         self._open: Any = None if is_open else connection
@@ -58,12 +65,13 @@ class EventStore:
 
     def create(self) -> None:
         """Makes the table, unless it is there."""
-        cursor = self._cursor()
-        cursor.execute(
-            f"CREATE TABLE IF NOT EXISTS {self._table} "
-            "(event_id VARCHAR(96) PRIMARY KEY, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
-        )
-        self._connection.commit()
+        with self._turn:
+            cursor = self._cursor()
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {self._table} "
+                "(event_id VARCHAR(96) PRIMARY KEY, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
+            )
+            self._connection.commit()
 
     @contextmanager
     def once(self, entry: Entry) -> Iterator[Any]:
@@ -72,6 +80,7 @@ class EventStore:
         # Parameters are spelled in another way by every driver; nothing in an event's id needs one.
         if not _ID.fullmatch(event):
             raise ValueError(f"{event!r} is no event's id")
+        self._turn.acquire()
         try:
             cursor = self._cursor()
             cursor.execute(f"INSERT INTO {self._table} (event_id) VALUES ('{event}') ON CONFLICT DO NOTHING")
@@ -84,6 +93,8 @@ class EventStore:
         except BaseException:
             self._undo()
             raise
+        finally:
+            self._turn.release()
 
 
 def _transactional(connection: Any) -> Any:

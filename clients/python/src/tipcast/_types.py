@@ -140,3 +140,5 @@ class _Delivery(TypedDict):
 
 class Delivery(_Delivery, total=False):
     """The body of a webhook's delivery."""
+
+    test: bool
