@@ -23,7 +23,7 @@ const STEADY = 10_000;
 const SOCKETS_FIRST = 2;
 
 /** Reached also without any network. */
-const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+const LOOPBACK = /\/\/([^/]*[@.])?(localhost([:/]|$)|127\.|\[::1)/;
 
 /** With what a socket would have been closed, by what an event stream says last. */
 const ENDED_BY = { unauthenticated: 4001, bad_token: 4001, forbidden: 4003, token_expired: 4101 };
@@ -84,7 +84,7 @@ class Connection {
   constructor({ url, feed, since, without, as, token, key, rows, drops, control, capacity, onChange, onState, onPresence, WebSocket, EventSource }) {
     if (!FEED_NAME.test(feed)) throw new TypeError("a feed is 1 to 64 of A-Z a-z 0-9 _ - .");
     const home = url ?? globalThis.location?.origin;
-    if (home === undefined) throw new TypeError("`url` is missing: there is no page here that tells the gateway");
+    if (home === undefined) throw new TypeError("`url` is missing: no page here names the gateway");
     this.base = String(home);
     this.transports = {
       WebSocket: WebSocket ?? globalThis.WebSocket,
@@ -316,7 +316,7 @@ class Connection {
   /** The network is another one now: what was connected over the old one says nothing any more. */
   #online = () => {
     const line = this.#line;
-    const moved = this.#wasOffline && !LOOPBACK.test(new URL(this.base).hostname);
+    const moved = this.#wasOffline && !LOOPBACK.test(this.base);
     this.#wasOffline = false;
     if (line && moved && line.begun) {
       line.replaced = true;

@@ -139,15 +139,14 @@ export function afterClose(code) {
  * (http, https, ws or wss; a path in front of /v1 is kept).
  */
 export function feedUrl(base, kind, { feed, since, token, without, as }) {
-  const url = new URL(base);
-  url.pathname = `${url.pathname.replace(/\/*$/, "")}/v1/feeds/${encodeURIComponent(feed)}/${kind}`;
-  url.search = url.hash = "";
-  url.protocol = kind === "ws" ? url.protocol.replace(/^http/, "ws") : url.protocol.replace(/^ws/, "http");
-  if (since) url.searchParams.set("since", since);
-  if (without) url.searchParams.set("without", without);
-  if (as) url.searchParams.set("as", as);
-  if (token) url.searchParams.set("token", token);
-  return url.href;
+  // By hand: React Native's URL cannot be changed, and has no host.
+  const [, secure, home] = /^(?:http|ws)(s?)(:\/\/[^/?#]+[^?#]*?)\/*([?#]|$)/i.exec(base) ?? [];
+  if (!home) throw new TypeError(`bad url ${base}`);
+  let address = `${kind === "ws" ? kind : "http"}${secure && "s"}${home}/v1/feeds/${encodeURIComponent(feed)}/${kind}`;
+  for (const [name, value] of Object.entries({ since, without, as, token })) {
+    if (value) address += `${address.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;
+  }
+  return address;
 }
 
 /** `epoch:seq` taken apart, or undefined. */

@@ -22,7 +22,7 @@ async fn an_unknown_path_is_404() {
     for path in [
         "/v1",
         "/v1/",
-        "/v1/feeds",
+        "/v1/feed",
         "/v1/feeds/show/nothing",
         "/v2/feeds/show",
         "/nothing",
