@@ -157,6 +157,34 @@ async fn answers_match_their_schema() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn answers_of_the_console_match_their_schema() {
+    let app = TestApp::start().await;
+    let document = Document::of(&app).await;
+    let hook = json!({"url": "https://8.8.8.8/", "secret": crate::support::receiver::SECRET});
+    assert_eq!(app.call("PUT", "/v1/feeds/*/webhooks/all", Some(&hook.to_string())).await.status, 201);
+    // A feed without a change, and lines of the audit log without a key and about no feed.
+    app.put_policy("quiet", json!({"capacity": 3})).await;
+    app.give("show", &gift("a")).await;
+    app.call("POST", "/v1/viewers/ann/revoke", Some("{}")).await;
+    let deadline = tokio::time::Instant::now() + crate::support::case::PATIENCE;
+    while app.get("/v1/feeds").await.json()["feeds"].as_array().unwrap().len() < 2 {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    for path in ["/v1/feeds", "/v1/nodes", "/v1/stats", "/v1/audit", "/v1/keys", "/v1/admin/overview"] {
+        let said = app.get(path).await;
+        assert_eq!(said.status, 200, "{path}");
+        document.check("get", path, &said);
+    }
+    for query in ["/v1/feeds?limit=0", "/v1/stats?minutes=0", "/v1/audit?limit=0"] {
+        document.check("get", query.split('?').next().unwrap(), &app.get(query).await);
+    }
+    let path = "/v1/feeds/{feed}/webhooks/{name}/attempts";
+    document.check("get", path, &app.get("/v1/feeds/*/webhooks/all/attempts").await);
+    document.check("get", path, &app.get("/v1/feeds/*/webhooks/none/attempts").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_docs_page_asks_no_other_host_and_runs_nothing_inline() {
     let app = TestApp::start().await;
     let page = app.get("/docs").await;

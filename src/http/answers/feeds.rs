@@ -31,7 +31,7 @@ pub struct FeedSummary {
     rows: u64,
     visibility: Visibility,
     /// When it changed last; null if it never did.
-    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime))]
+    #[cfg_attr(test, schema(value_type = Option<String>, format = DateTime, required))]
     last_at: Option<Millis>,
     /// True if what is stored of it cannot be read; absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -72,10 +72,13 @@ pub struct AuditEntry {
     #[schema(format = DateTime)]
     time: String,
     /// The name of the key; null without a known key.
+    #[schema(required)]
     key: Option<String>,
     /// The right that was needed; null where any key will do.
+    #[schema(required)]
     right: Option<String>,
     /// Null where it was about no feed; * for all feeds together.
+    #[schema(required)]
     feed: Option<String>,
     /// The method, and of the path what does not vary.
     action: String,
