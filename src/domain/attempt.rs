@@ -95,6 +95,10 @@ mod tests {
         let ids: std::collections::HashSet<_> =
             entries.iter().map(|it| it["event_id"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), 9);
+        for kind in super::super::ledger::ENTRY_TYPES {
+            // No person is erased yet.
+            assert!(kind == "person.erased" || SAMPLES.iter().any(|(known, _)| *known == kind), "{kind}");
+        }
         let (_, few) = test_body("show", "b", &["drop.sold".into(), "person.erased".into()], Millis(0));
         assert_eq!(few, 1);
     }

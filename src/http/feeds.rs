@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, FeedList};
 use super::problem::{ApiError, invalid};
-use super::{Gate, caller_of};
+use super::{Gate, caller_of, integer_within};
 use crate::auth::Scope;
 use crate::domain::{FeedId, Millis};
 use crate::engine::NameRange;
@@ -58,10 +58,7 @@ fn read_query(req: &HttpRequest) -> Result<Query, ApiError> {
                     value.parse().map_err(|_| invalid("after must be the `next` of the page before"))?;
                 query.after = Some(after);
             }
-            "limit" => {
-                let limit = value.parse().ok().filter(|limit| (1..=FEEDS_PER_PAGE.0).contains(limit));
-                query.limit = limit.ok_or_else(|| invalid("limit must be a number from 1 to 1000"))?;
-            }
+            "limit" => query.limit = integer_within(&name, &value, 1..=FEEDS_PER_PAGE.0)?,
             _ => {}
         }
     }

@@ -4,6 +4,7 @@
 //! Reading order: `TABLE` (every path, who may ask for it, what answers), `access` (how a request finds its row), [`problem`] (every
 //! error), then one file per resource.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -378,6 +379,17 @@ pub(crate) fn drop_of(req: &HttpRequest) -> Result<DropId, ApiError> {
 /// The feed that the path names.
 pub(crate) fn feed_of(req: &HttpRequest) -> Result<FeedId, ApiError> {
     named_feed(req.match_info().get("feed").unwrap_or_default())
+}
+
+/// The integer that a parameter of a query has, within these bounds.
+pub(crate) fn integer_within(
+    name: &str,
+    value: &str,
+    bounds: RangeInclusive<usize>,
+) -> Result<usize, ApiError> {
+    let given = value.parse().ok().filter(|given| bounds.contains(given));
+    let (least, most) = bounds.into_inner();
+    given.ok_or_else(|| invalid(format!("{name} must be an integer from {least} to {most}")))
 }
 
 /// The feed of this name.

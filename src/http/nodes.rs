@@ -9,9 +9,9 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 
-use super::Gate;
 use super::answers::{self, NodeState, Series, Stats};
-use super::problem::{ApiError, invalid};
+use super::problem::ApiError;
+use super::{Gate, integer_within};
 use crate::domain::Millis;
 use crate::engine::nodes::{NodeReport, SERIES_KEPT_MS};
 use crate::metrics::sample::Sample;
@@ -30,7 +30,7 @@ const SAMPLES_PER_SERIES: usize = 12;
 const SAMPLES_PER_LISTING: u64 = 120;
 
 /// The longest time of series that is answered, in minutes.
-const MINUTES_MAX: u64 = 60;
+const MINUTES_MAX: usize = 60;
 
 /// A sample as it is stored: its time, and in this order gifts, deliveries and errors in a second, watchers, bytes of memory,
 /// and the percentiles of publishing, delivering and the store.
@@ -225,8 +225,7 @@ pub(super) async fn stats(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
     let mut minutes = MINUTES_MAX;
     for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
         if name == "minutes" {
-            let known = value.parse().ok().filter(|minutes| (1..=MINUTES_MAX).contains(minutes));
-            minutes = known.ok_or_else(|| invalid("minutes must be a number from 1 to 60"))?;
+            minutes = integer_within(&name, &value, 1..=MINUTES_MAX)?;
         }
     }
     let others = gate.read(gate.store.read_nodes(true)).await.unwrap_or_default();
@@ -244,7 +243,7 @@ pub(super) async fn stats(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
 }
 
 /// Adds the samples of nodes up, of the last minutes.
-fn sum(nodes: &[Vec<Point>], minutes: u64) -> Stats {
+fn sum(nodes: &[Vec<Point>], minutes: usize) -> Stats {
     let newest = nodes.iter().flatten().map(|point| point.0).max().unwrap_or_default();
     let begin = newest - minutes as i64 * 60_000;
     let mut sums: BTreeMap<i64, [f64; 8]> = BTreeMap::new();

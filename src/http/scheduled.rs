@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, CancelledGift, DueFailure, DueFailureList};
 use super::problem::{ApiError, invalid};
-use super::{Gate, feed_of};
+use super::{Gate, feed_of, integer_within};
 use crate::domain::{DuePlace, GiftId, Millis};
 use crate::engine::{DeadDue, ScheduledPage, Unscheduled};
 
@@ -44,10 +44,7 @@ fn read_query(query: &str) -> Result<(usize, Option<DuePlace>), ApiError> {
     let (mut limit, mut after) = (GIFTS_PER_PAGE.0, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "limit" => {
-                let asked = value.parse().ok().filter(|n| (1..=GIFTS_PER_PAGE.1).contains(n));
-                limit = asked.ok_or_else(|| invalid(format!("limit must be 1 to {}", GIFTS_PER_PAGE.1)))?;
-            }
+            "limit" => limit = integer_within(&name, &value, 1..=GIFTS_PER_PAGE.1)?,
             "after" => {
                 after = Some(value.parse().map_err(|rule| invalid(format!("after {rule}")))?);
             }

@@ -10,7 +10,7 @@ use super::answers::{self, DeletedGoal, SessionResult, fresh_text};
 use super::door::caller::Identity;
 use super::door::head::RequestHead;
 use super::problem::{ApiError, invalid};
-use super::{Gate, body, caller_of, feed_of};
+use super::{Gate, body, caller_of, feed_of, integer_within};
 use crate::domain::json::{Object, Refused, fault};
 use crate::domain::tally::{GoalSpec, GoalView, LeadersAsk, LeadersView, Measure, Period};
 use crate::domain::{FeedId, GoalId, Millis, json};
@@ -160,15 +160,13 @@ fn read_back(query: &Query) -> Result<bool, ApiError> {
 fn read_ask(query: &Query) -> Result<LeadersAsk, ApiError> {
     let period = find(query, "period").unwrap_or("session").parse::<Period>();
     let by = Measure::of(find(query, "by").unwrap_or("points"));
-    let limit = find(query, "limit").map_or(Some(LEADERS_PER_PAGE.1), |limit| limit.parse().ok());
+    let limit = find(query, "limit").map(|limit| integer_within("limit", limit, 1..=LEADERS_PER_PAGE.0));
     let user = find(query, "user").filter(|user| !user.is_empty());
     Ok(LeadersAsk {
         period: period.map_err(|rule| invalid(format!("period {rule}")))?,
         back: read_back(query)?,
         by: by.ok_or_else(|| invalid("by must be points, units, or a currency: 3 to 12 of A-Z a-z"))?,
-        limit: limit
-            .filter(|limit| (1..=LEADERS_PER_PAGE.0).contains(limit))
-            .ok_or_else(|| invalid("limit must be an integer from 1 to 100"))?,
+        limit: limit.transpose()?.unwrap_or(LEADERS_PER_PAGE.1),
         user: match user {
             Some(user) if user.len() > 64 => {
                 return Err(invalid("user must be a user's id of at most 64 bytes"));

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::answers::{self, KeyList};
 use super::problem::{ApiError, invalid};
-use super::{Gate, caller_of};
+use super::{Gate, caller_of, integer_within};
 use crate::auth::Right;
 
 /// Lines of one answer: at most, and when the query does not say.
@@ -32,10 +32,7 @@ pub(super) async fn audit(req: HttpRequest, gate: web::Data<Gate>) -> Result<Htt
                     value.parse().map_err(|_| invalid("after must be the `next` of the page before"))?;
                 before = Some(after);
             }
-            "limit" => {
-                let known = value.parse().ok().filter(|limit| (1..=LINES_PER_PAGE.0).contains(limit));
-                limit = known.ok_or_else(|| invalid("limit must be a number from 1 to 1000"))?;
-            }
+            "limit" => limit = integer_within(&name, &value, 1..=LINES_PER_PAGE.0)?,
             _ => {}
         }
     }

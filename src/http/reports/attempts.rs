@@ -14,7 +14,8 @@ use crate::domain::signature::{SigningKey, batch_name};
 use crate::domain::{Hook, HookScope, Millis};
 use crate::engine::ATTEMPTS_KEPT;
 use crate::http::answers;
-use crate::http::problem::{ApiError, invalid};
+use crate::http::integer_within;
+use crate::http::problem::ApiError;
 
 /// A delivery that is only a test.
 pub struct TestDelivery {
@@ -38,8 +39,7 @@ pub(in crate::http) async fn list(req: HttpRequest, gate: web::Data<Gate>) -> Re
     let mut limit = ATTEMPTS_KEPT;
     for (name, value) in url::form_urlencoded::parse(req.query_string().as_bytes()) {
         if name == "limit" {
-            let known = value.parse().ok().filter(|limit| (1..=ATTEMPTS_KEPT).contains(limit));
-            limit = known.ok_or_else(|| invalid("limit must be a number from 1 to 50"))?;
+            limit = integer_within(&name, &value, 1..=ATTEMPTS_KEPT)?;
         }
     }
     gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;

@@ -8,8 +8,8 @@ use super::{Gate, feed_of};
 use crate::domain::ledger::{ENTRY_TYPES, LedgerFilter, LedgerPart, LedgerSum};
 use crate::domain::{Cursor, Millis};
 use crate::http::answers::fresh_text;
-use crate::http::caller_of;
 use crate::http::problem::{ApiError, invalid};
+use crate::http::{caller_of, integer_within};
 
 /// Entries in one answer, and as many as are meant when nobody says.
 const ENTRIES_PER_PAGE: (usize, usize) = (1_000, 100);
@@ -133,10 +133,7 @@ fn read_query(req: &HttpRequest, is_page: bool) -> Result<Query, ApiError> {
                 Ok(after) => query.after = Some(after),
                 Err(_) => return wrong("the cursor of an entry"),
             },
-            "limit" if is_page => match value.parse() {
-                Ok(limit) if (1..=ENTRIES_PER_PAGE.0).contains(&limit) => query.limit = limit,
-                _ => return wrong("an integer from 1 to 1000"),
-            },
+            "limit" if is_page => query.limit = integer_within(&name, &value, 1..=ENTRIES_PER_PAGE.0)?,
             "type" if is_page => {
                 if !ENTRY_TYPES.contains(&&*value) {
                     return wrong(&format!("one of {}", ENTRY_TYPES.join(", ")));

@@ -33,6 +33,8 @@ impl Meta {
 /// What the commands about one feed answered.
 enum Found {
     Nothing,
+    /// Its shard does not answer.
+    Unknown,
     Summary(FeedSummary),
     /// Some row's time has passed: how many there are is known when they were removed.
     Expired(FeedSummary),
@@ -81,6 +83,7 @@ impl Store {
                         all.push(FeedSummary { watchers, ..summary });
                     }
                     Found::Nothing => gone.push(feed),
+                    Found::Unknown => {}
                 }
             }
             if let Err(fault) = names.remove(&gone).await {
@@ -135,10 +138,8 @@ impl FeedNames {
             Ok(None) => Found::Nothing,
             Ok(Some(expires_at)) if expires_at <= Millis::now() => Found::Expired(summary),
             Ok(Some(_)) => Found::Summary(summary),
-            Err(fault) => {
-                summary.is_damaged = fault.is_data();
-                Found::Summary(summary)
-            }
+            Err(fault) if fault.is_data() => Found::Summary(FeedSummary { is_damaged: true, ..summary }),
+            Err(_) => Found::Unknown,
         }
     }
 

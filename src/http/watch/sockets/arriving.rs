@@ -158,11 +158,11 @@ mod tests {
     #[tokio::test]
     async fn a_wait_that_is_over_is_seen_in_a_turn_that_did_much_before() {
         let is_done = Rc::new(Cell::new(false));
-        let tell = is_done.clone();
+        let finish = is_done.clone();
         let all = LocalSet::new();
         let entrance = || Entrance { handshake: 7, answer: Vec::new(), read: 0, group: None };
         let waits = all.run_until(async {
-            let waits = Waits::begin(async move { Some(entrance()) }, move || tell.set(true));
+            let waits = Waits::begin(async move { Some(entrance()) }, move || finish.set(true));
             while !is_done.get() {
                 tokio::task::yield_now().await;
             }
@@ -181,11 +181,11 @@ mod tests {
     #[tokio::test]
     async fn a_wait_that_panics_came_to_nothing() {
         let is_done = Rc::new(Cell::new(false));
-        let tell = is_done.clone();
+        let finish = is_done.clone();
         LocalSet::new()
             .run_until(async {
                 let until = async { panic!("a part that fails") };
-                let waits = Waits::<u8>::begin(until, move || tell.set(true));
+                let waits = Waits::<u8>::begin(until, move || finish.set(true));
                 while !is_done.get() {
                     tokio::task::yield_now().await;
                 }
