@@ -1,6 +1,5 @@
 """A game's backend with the Python client: credits what the ledger says. See soak.py."""
 
-import asyncio
 import os
 import sqlite3
 
@@ -20,7 +19,7 @@ def count(cursor, entry):
     cursor.execute("INSERT INTO types VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1", [entry["type"]])
 
 
-async def credit(entry):
+def credit(entry):
     with store.once(entry) as cursor:
         if not cursor:
             return
@@ -39,7 +38,7 @@ async def credit(entry):
             )
 
 
-async def other(entry):
+def other(entry):
     with store.once(entry) as cursor:
         if cursor:
             count(cursor, entry)
@@ -48,9 +47,5 @@ async def other(entry):
 CREDITED = "gift.accepted gift.merged gift.suppressed gift.denied drop.sold gift.retracted gift.refunded".split()
 
 
-async def run():
-    async with Tipcast(os.environ["TIPCAST_URL"]) as tipcast:
-        await tipcast.consume("soak", os.environ["GROUP"], dict.fromkeys(CREDITED, credit) | {"*": other}, lease_ms=5000)
-
-
-asyncio.run(run())
+with Tipcast(os.environ["TIPCAST_URL"]) as tipcast:
+    tipcast.consume("soak", os.environ["GROUP"], dict.fromkeys(CREDITED, credit) | {"*": other}, lease_ms=5000)
