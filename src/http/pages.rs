@@ -14,6 +14,7 @@ use super::problem::ApiError;
 use super::{Gate, etag, feed_of};
 use crate::domain::FeedId;
 use crate::domain::hashing::sha256;
+use crate::domain::ledger::ENTRY_TYPES;
 
 use words::Words;
 
@@ -35,12 +36,8 @@ const OVERLAY_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     form-action 'self'; \
     frame-ancestors 'none'";
 
-/// Nothing at all is loaded from or sent to anywhere but this host.
-const CONSOLE_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// As [`CONSOLE_SECURITY_POLICY`], and it watches a feed.
-const DESK_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+/// Nothing at all is loaded from or sent to anywhere but this host: for pages that hold a key.
+const KEYED_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const JS: &str = "text/javascript; charset=utf-8";
@@ -68,6 +65,18 @@ macro_rules! files {
 static FILES: LazyLock<Vec<StaticFile>> = files! {
     "tipcast.js": JS,
     "console.js": JS,
+    "console_access.js": JS,
+    "console_feed.js": JS,
+    "console_feeds.js": JS,
+    "console_form.js": JS,
+    "console_gift.js": JS,
+    "console_ledger.js": JS,
+    "console_overview.js": JS,
+    "console_parts.js": JS,
+    "console_readers.js": JS,
+    "console_sources.js": JS,
+    "console_words.js": JS,
+    "uplot.js": JS,
     "alerts.js": JS,
     "app.js": JS,
     "board.js": JS,
@@ -94,6 +103,7 @@ static FILES: LazyLock<Vec<StaticFile>> = files! {
     "words.js": JS,
     "tipcast.css": CSS,
     "console.css": CSS,
+    "uplot.css": CSS,
     "desk.css": CSS,
     "host.css": CSS,
     "overlay.css": CSS,
@@ -140,6 +150,8 @@ struct BoardPage {
 struct ConsolePage {
     root: Root,
     words: &'static Words,
+    /// Types of entries, to choose from.
+    types: &'static [&'static str],
     /// A key is asked for.
     locked: bool,
 }
@@ -184,8 +196,8 @@ pub(super) async fn console(req: HttpRequest, gate: web::Data<Gate>) -> Result<H
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
-    answer.insert_header(("Content-Security-Policy", CONSOLE_SECURITY_POLICY));
-    page(answer, &ConsolePage { root: "", words, locked })
+    answer.insert_header(("Content-Security-Policy", KEYED_SECURITY_POLICY));
+    page(answer, &ConsolePage { root: "", words, types: &ENTRY_TYPES, locked })
 }
 
 /// `GET /desk/{feed}`, with `?lang=` for a language. What it shows comes from the API, with the key that it asks for.
@@ -194,7 +206,7 @@ pub(super) async fn desk(req: HttpRequest, gate: web::Data<Gate>) -> Result<Http
     let words = Words::of(&req, asked(&req, "lang").as_deref());
     let mut answer = secured(HttpResponse::Ok());
     answer.insert_header((VARY, "Accept-Language")).insert_header(("Content-Language", words.lang));
-    answer.insert_header(("Content-Security-Policy", DESK_SECURITY_POLICY));
+    answer.insert_header(("Content-Security-Policy", KEYED_SECURITY_POLICY));
     page(answer, &DeskPage { root: "../", feed, words, locked })
 }
 

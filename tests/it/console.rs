@@ -32,7 +32,7 @@ async fn until(api: &Api, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
 }
 
 /// A scoped key, and its entry in the configuration.
-fn key(name: &str, feeds: &[&str], may: &[&str]) -> (String, KeyTable) {
+pub fn key(name: &str, feeds: &[&str], may: &[&str]) -> (String, KeyTable) {
     let key = fresh_key();
     let table = KeyTable {
         name: name.into(),

@@ -61,3 +61,13 @@ async fn overlays_of_leaders_and_goals_are_for_legal_names_only() {
         assert_eq!(bench.get(path).await.status, 422, "{path}");
     }
 }
+
+/// Charts come from npm's `uplot` 1.6.32 as it is there, with its licence beside it.
+#[test]
+fn the_charts_library_is_the_published_one() {
+    let sums = [("uplot.js", "19c8d4c6ad88929a"), ("uplot.css", "df630c6a8d6f8eea")];
+    for (name, sum) in sums {
+        assert_eq!(FILES.iter().find(|file| file.name == name).unwrap().tag, sum, "{name}");
+    }
+    assert!(include_str!("../../../static/uplot.LICENSE.txt").contains("Copyright (c) 2022 Leon Sorokin"));
+}

@@ -79,6 +79,8 @@ impl Driver {
                 "/session",
                 json!({ "capabilities": { "alwaysMatch": {
                     "goog:loggingPrefs": { "browser": "ALL" },
+                    // What is looked for may still be on its way.
+                    "timeouts": { "implicit": 10_000 },
                     "goog:chromeOptions": { "args": [
                         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
                         "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",

@@ -68,7 +68,7 @@ async fn tables_of_the_other_pages_fit_a_phone_too() {
     page.is_a_phone(360, 740).await;
     for (path, ready) in [
         ("docs", "document.querySelectorAll('.fields').length > 20"),
-        ("console", "document.querySelectorAll('#groups li').length > 0"),
+        ("console#/readers", "document.querySelectorAll('#groups li').length > 0"),
         ("desk/show", "document.readyState === 'complete'"),
     ] {
         page.go(&format!("{}/{path}", app.url())).await;
