@@ -149,7 +149,7 @@ const SPARE = 12;
 /**
  * A table of any number of rows, of which only those in view are elements. Columns are `{id, name, cell(row), sort?(row),
  * number?, extra?}`: `cell` gives a text or an element, a column with `sort` is sorted by a click on its name, and one that
- * is `extra` is left out on a phone. Rows are told apart by `key(row)`.
+ * is `extra` is left out on a phone. Rows are known by `key(row)`.
  */
 export class Table {
   #columns;

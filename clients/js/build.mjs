@@ -5,8 +5,10 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { build } from "esbuild";
 
 export const ENTRIES = ["tipcast", "client", "fold", "element", "board"];
+/** Entries that a gateway does not serve: for backends and frameworks, from src/. */
+export const OWN = ["server", "react", "vue", "svelte"];
 /** Entries that are types only. */
-const TYPES_ONLY = ["react", "preact"];
+const TYPES_ONLY = ["preact"];
 export const MODULES = [
   ...ENTRIES, "connect", "format", "icons", "lines", "look", "reconnecting", "rows", "shared", "ticker", "words",
 ];
@@ -17,6 +19,7 @@ const at = (path) => new URL(path, here);
 rmSync(at("dist"), { recursive: true, force: true });
 mkdirSync(at("dist/cjs"), { recursive: true });
 for (const name of MODULES) cpSync(at(`../../static/${name}.js`), at(`dist/${name}.js`));
+for (const file of readdirSync(at("src"))) cpSync(at(`src/${file}`), at(`dist/${file}`));
 for (const name of TYPES_ONLY) {
   writeFileSync(at(`dist/${name}.js`), "export {};\n");
   writeFileSync(at(`dist/cjs/${name}.cjs`), "module.exports = {};\n");
@@ -27,10 +30,11 @@ for (const file of readdirSync(at("types"))) {
   writeFileSync(at(`dist/cjs/${file.replace(".d.ts", ".d.cts")}`), text.replaceAll(/"(\.\/\w+)\.js"/g, '"$1.cjs"'));
 }
 await build({
-  entryPoints: ENTRIES.map((name) => at(`dist/${name}.js`).pathname),
+  entryPoints: [...ENTRIES, ...OWN].map((name) => at(`dist/${name}.js`).pathname),
   outdir: at("dist/cjs").pathname,
   outExtension: { ".js": ".cjs" },
   bundle: true,
+  external: ["node:*", "react", "vue"],
   format: "cjs",
   platform: "neutral",
   target: "es2022",

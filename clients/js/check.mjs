@@ -61,6 +61,50 @@ const USERS = {
     // @ts-expect-error there is no such attribute
     export const Wrong = () => <tipcast-ticker feeed="demo" />;
   `],
+  "hooks.tsx": [["es2023", "dom"], `
+    import { Ticker, useFeed } from "tipcast/react";
+    export function Names() {
+      const { rows, state } = useFeed({ url: "https://gateway.example", feed: "demo" });
+      return <><p>{state}</p><ol>{rows.map((row) => <li key={row.row}>{row.user.name}</li>)}</ol><Ticker feed="demo" max={5} className="a" /></>;
+    }
+    // @ts-expect-error a feed is needed
+    export const Wrong = () => <p>{useFeed({ url: "https://gateway.example" }).state}</p>;
+  `],
+  "vue.ts": [["es2023", "dom"], `
+    import { useFeed } from "tipcast/vue";
+    const shown = useFeed(() => ({ url: "https://gateway.example", feed: "demo" }));
+    const first: string | undefined = shown.value.rows[0]?.user.name;
+    console.log(first, shown.value.state);
+  `],
+  "svelte.ts": [["es2023", "dom"], `
+    import { feed } from "tipcast/svelte";
+    feed({ url: "https://gateway.example", feed: "demo" }).subscribe(({ rows, state }) => console.log(rows.length, state))();
+  `],
+  "server.ts": [["es2023"], `
+    import { DatabaseSync } from "node:sqlite";
+    import pg from "pg";
+    import { EventStore, Problem, Tipcast, Webhook, type Entry } from "tipcast/server";
+    const tipcast = new Tipcast("https://gateway.example", { key: "tck_x" });
+    const posted = await tipcast.post("demo", { user: { id: "u", name: "Mia" }, gift: { id: "rose", name: "Rose" }, value: { amount: 150, currency: "EUR" } });
+    const row: string | undefined = posted.row;
+    const store = new EventStore(new DatabaseSync("game.db"));
+    await tipcast.consume("demo", "game", {
+      "gift.accepted": (entry) => store.once(entry, (db) => {
+        const amount: number | undefined = entry.delta.value?.amount;
+        db.prepare("UPDATE accounts SET amount = amount + ? WHERE user = ?").run(amount ?? 0, entry.gift.user.id);
+      }),
+      "drop.sold": ({ drop }) => console.log(drop.length, row),
+      "*": (entry) => console.log(entry.type, entry.lost?.count),
+    });
+    await new EventStore(new pg.Pool()).once({ event_id: "demo/1" }, async (client) => void (await client.query("SELECT 1")));
+    await new EventStore(new pg.Client()).once({ event_id: "demo/1" }, async (client) => void (await client.query("SELECT 1")));
+    const money = (entry: Entry) => (entry.type === "goal.reached" ? entry.goal.target : entry.type === "ledger.lost" ? entry.lost.count : 0);
+    for await (const entry of tipcast.ledger("demo", { type: "drop.sold" })) console.log(money(entry));
+    new Webhook("whsec_x").read({ "webhook-id": "1" }, new Uint8Array()).entries.map((it) => it.event_id);
+    await tipcast.feed("demo").catch((error: unknown) => { if (error instanceof Problem) console.log(error.status, error.type); });
+    // @ts-expect-error a gift has a user
+    await tipcast.post("demo", { gift: { id: "rose", name: "Rose" } });
+  `],
   "preact.tsx": [["es2023", "dom"], `
     import "tipcast/preact";
     export const App = () => <tipcast-ticker url="https://gateway.example" feed="demo" max={5} class="a" />;
@@ -102,6 +146,10 @@ types("React 18", ["react.tsx"], {
     "react/jsx-runtime": [join(here, "node_modules/types-react-18/jsx-runtime.d.ts")],
   },
 });
+types("React: hooks", ["hooks.tsx"], { jsx: "react-jsx" });
+types("Vue", ["vue.ts"], { skipLibCheck: true });
+types("Svelte", ["svelte.ts"]);
+types("backends", ["server.ts"], { types: ["node"], skipLibCheck: true });
 types("Preact", ["preact.tsx"], { jsx: "react-jsx", jsxImportSource: "preact" });
 
 // Bytes that a page loads: one entry, bundled, minified, gzipped.

@@ -10,6 +10,7 @@ mod asyncapi;
 mod bench;
 mod browser;
 mod chaos;
+mod clients;
 mod command_line;
 mod console;
 mod contract_suite;

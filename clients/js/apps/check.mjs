@@ -31,6 +31,7 @@ const texts = () => {
     leaders: inside("tipcast-leaders", ".title, .name, .score"),
     goal: inside("tipcast-goal", ".title, .foot span"),
     total: inside("tipcast-total", ".title, .value"),
+    state: document.querySelector("p")?.textContent,
   };
 };
 const SHOWN = {
@@ -38,6 +39,7 @@ const SHOWN = {
   leaders: ["Top two", "Cleo", "€3.00", "Ben", "€2.00"],
   goal: ["A microphone", "€6.00", "€10.00"],
   total: ["Today", "€6.00"],
+  state: "3 rows, the newest from Cleo",
 };
 
 const endings = [];
@@ -56,8 +58,8 @@ try {
     try {
       types();
       run(env, "vite", "build", "--logLevel", "warn", "--outDir", out, "--emptyOutDir", folder);
-      const [script] = readdirSync(join(out, "assets")).filter((name) => name.endsWith(".js"));
-      const text = readFileSync(join(out, "assets", script), "utf8");
+      const scripts = readdirSync(join(out, "assets")).filter((name) => name.endsWith(".js"));
+      const text = scripts.map((name) => readFileSync(join(out, "assets", name), "utf8")).join("");
       if (!text.includes("tipcast-ticker") || !text.includes("/v1/feeds/")) throw new Error(`${app}: the bundle has no ticker`);
       const served = await serveFolder(out);
       try {

@@ -1,6 +1,8 @@
-/** `import "tipcast/react"` once, and React 18 and 19 know the elements in JSX. Types only. */
+/** A feed as state and the ticker as a component; and with `import "tipcast/react"` React 18 and 19 know the elements in JSX. */
 
-import type { DetailedHTMLProps, HTMLAttributes } from "react";
+import type { CSSProperties, DetailedHTMLProps, HTMLAttributes, ReactElement } from "react";
+import type { ConnectOptions } from "./client.js";
+import type { Feed } from "./watching.js";
 import type {
   TipcastGoal, TipcastGoalAttributes, TipcastLeaders, TipcastLeadersAttributes, TipcastTotal, TipcastTotalAttributes,
 } from "./board.js";
@@ -16,3 +18,11 @@ declare module "react" {
     }
   }
 }
+
+/** What is on air, as state: `const { rows, state } = useFeed({ url, feed })`. Another `url`, `feed`, `without` or `as` connects anew. */
+export function useFeed(options: ConnectOptions): Feed;
+
+export type TickerProps = TipcastTickerAttributes & { className?: string; id?: string; style?: CSSProperties };
+
+/** `<tipcast-ticker>` as a component; its module is loaded in the browser only, so a page can be rendered on a server. */
+export function Ticker(props: TickerProps): ReactElement;

@@ -7,14 +7,17 @@ import logging
 import random
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from types import TracebackType
-from typing import Any, cast
-from urllib.parse import quote
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import httpx
 
+from . import _requests
+from ._requests import Request, feed_path, query
+from ._requests import part as _part
 from ._types import Claimed, Entry, Gift, Posted, Sale
 
 #: Ceilings of the back-off in seconds: the first, and the most.
@@ -60,6 +63,21 @@ class Problem(_Failed):
 
 class Unavailable(_Failed):
     """No answer after the last retry. Nothing is half-written: the same call, with the same `ids`, is safe later."""
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _asking(make: Callable[_P, Request[_T]]) -> Callable[Concatenate[AsyncTipcast, _P], Coroutine[Any, Any, _T]]:
+    """The method that sends what `make` says."""
+
+    @wraps(make)
+    async def ask(self: AsyncTipcast, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        request = make(*args, **kwargs)
+        return request.read(await self.call(request.method, request.path, request.body))
+
+    return ask
 
 
 class AsyncTipcast:
@@ -120,24 +138,6 @@ class AsyncTipcast:
             raise
         return results
 
-    async def cancel(self, feed: str, gift: str) -> None:
-        """Cancels a scheduled gift. A [`Problem`] with status 409 when it was shown already."""
-        await self.call("DELETE", f"/feeds/{_part(feed)}/scheduled?id={_part(gift)}")
-
-    async def retract(self, feed: str, row: str) -> None:
-        """Takes a row back everywhere."""
-        await self.call("DELETE", f"/feeds/{_part(feed)}/rows/{_part(row)}")
-
-    async def retract_gift(self, feed: str, gift: str, reason: str | None = None) -> None:
-        """Takes one gift back by its id."""
-        body = None if reason is None else {"reason": reason}
-        await self.call("POST", f"/feeds/{_part(feed)}/gifts/retract?id={_part(gift)}", body)
-
-    async def refund(self, feed: str, gift: str, refunded: int, reason: str | None = None) -> dict[str, Any]:
-        """Takes a part of a gift's value back. `refunded` is all that is refunded so far, in minor units: a repeat changes nothing."""
-        body = {"refunded": refunded} | ({} if reason is None else {"reason": reason})
-        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/gifts/refund?id={_part(gift)}", body))
-
     async def sell(self, feed: str, drop: str, claim: Sale) -> dict[str, Any]:
         """Claims units of a drop: sold at once with `"pay": "now"`, held with `"later"`. An exception has the claim's `id`."""
         named: dict[str, Any] = {"id": uuid.uuid4().hex, **claim}
@@ -147,14 +147,6 @@ class AsyncTipcast:
             error.ids = [named["id"]]
             raise
 
-    async def confirm(self, feed: str, hold: str) -> dict[str, Any]:
-        """A hold was paid: its gift is shown."""
-        return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/holds/{_part(hold)}/confirm"))
-
-    async def release(self, feed: str, hold: str) -> None:
-        """Cancels a hold: its units are free again."""
-        await self.call("DELETE", f"/feeds/{_part(feed)}/holds/{_part(hold)}")
-
     # Reports
 
     async def claim(
@@ -163,21 +155,6 @@ class AsyncTipcast:
         body = {"consumer": consumer, "max": max, "wait_ms": wait_ms, "lease_ms": lease_ms}
         path = f"/feeds/{_part(feed)}/groups/{_part(group)}/claim"
         return cast(Claimed, await self.call("POST", path, body, timeout=wait_ms / 1000 + self._timeout))["entries"]
-
-    async def ack(self, feed: str, group: str, cursors: list[str]) -> int:
-        """How many of them this group had pending."""
-        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/ack"
-        return int((await self.call("POST", path, {"cursors": cursors}))["acked"])
-
-    async def summary(self, feed: str, **between: str) -> dict[str, Any]:
-        """What the deltas of a feed's ledger add up to; `from_` and `to` are times."""
-        query = "&".join(f"{name.rstrip('_')}={_part(at)}" for name, at in between.items())
-        return cast(dict[str, Any], await self.call("GET", f"/feeds/{_part(feed)}/ledger/summary?{query}"))
-
-    async def nack(self, feed: str, group: str, cursors: list[str]) -> int:
-        """Gives them to the next claimer at once."""
-        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/nack"
-        return int((await self.call("POST", path, {"cursors": cursors}))["nacked"])
 
     async def consume(
         self,
@@ -292,6 +269,82 @@ class AsyncTipcast:
         except _Failed as error:
             _log.warning("%d entries of %s/%s will come again, their acknowledgement failed: %s", len(done), feed, group, error)
 
+    # What only asks and answers
+
+    story = _asking(_requests.story)
+    cancel = _asking(_requests.cancel)
+    retract = _asking(_requests.retract)
+    retract_gift = _asking(_requests.retract_gift)
+    retract_user = _asking(_requests.retract_user)
+    refund = _asking(_requests.refund)
+    drops = _asking(_requests.drops)
+    drop = _asking(_requests.drop)
+    put_drop = _asking(_requests.put_drop)
+    sale = _asking(_requests.sale)
+    refund_sale = _asking(_requests.refund_sale)
+    retract_sale = _asking(_requests.retract_sale)
+    holds = _asking(_requests.holds)
+    confirm = _asking(_requests.confirm)
+    release = _asking(_requests.release)
+    ack = _asking(_requests.ack)
+    nack = _asking(_requests.nack)
+    seek = _asking(_requests.seek)
+    group = _asking(_requests.group)
+    groups = _asking(_requests.groups)
+    delete_group = _asking(_requests.delete_group)
+    dead_letters = _asking(_requests.dead_letters)
+    replay = _asking(_requests.replay)
+    summary = _asking(_requests.summary)
+    put_webhook = _asking(_requests.put_webhook)
+    webhook = _asking(_requests.webhook)
+    webhooks = _asking(_requests.webhooks)
+    delete_webhook = _asking(_requests.delete_webhook)
+    feed = _asking(_requests.feed)
+    policy = _asking(_requests.policy)
+    patch_policy = _asking(_requests.patch_policy)
+    put_policy = _asking(_requests.put_policy)
+    session = _asking(_requests.session)
+    review = _asking(_requests.review)
+    decide = _asking(_requests.decide)
+    blocks = _asking(_requests.blocks)
+    block = _asking(_requests.block)
+    unblock = _asking(_requests.unblock)
+    control = _asking(_requests.control)
+    goals = _asking(_requests.goals)
+    goal = _asking(_requests.goal)
+    put_goal = _asking(_requests.put_goal)
+    delete_goal = _asking(_requests.delete_goal)
+    totals = _asking(_requests.totals)
+    leaders = _asking(_requests.leaders)
+    presence = _asking(_requests.presence)
+    revoke = _asking(_requests.revoke)
+
+    # Lists that come in pages
+
+    def scheduled(self, feed: str) -> AsyncIterator[dict[str, Any]]:
+        """Gifts that wait to be shown."""
+        return self._pages(feed_path(feed, "scheduled"), "scheduled")
+
+    def ledger(
+        self, feed: str, *, after: str | None = None, from_: str | None = None, to: str | None = None, type: str | None = None,
+        user: str | None = None,
+    ) -> AsyncIterator[Entry]:
+        """Every entry that the filter lets through, oldest first. Reads and changes nothing."""
+        return self._pages(feed_path(feed, "ledger"), "entries", after, from_=from_, to=to, type=type, user=user, limit=1000)
+
+    def feeds(self, prefix: str = "") -> AsyncIterator[dict[str, Any]]:
+        """Every feed that the key covers, by name."""
+        return self._pages("/feeds", "feeds", prefix=prefix, limit=1000)
+
+    async def _pages(self, path: str, field: str, after: str | None = None, **filter: Any) -> AsyncIterator[Any]:
+        while True:
+            page = await self.call("GET", path + query(**filter, after=after))
+            for item in page[field]:
+                yield item
+            after = page.get("next")
+            if after is None:
+                return
+
     # Anything else
 
     async def call(self, method: str, path: str, body: Any = None, *, timeout: float | None = None) -> Any:
@@ -305,7 +358,7 @@ class AsyncTipcast:
                     method, self._base + path, json=body, headers=self._headers, timeout=timeout or self._timeout
                 )
                 if answer.is_success:
-                    return answer.json()
+                    return answer.json() if answer.content else None
                 if answer.status_code not in _AGAIN:
                     raise Problem(answer.status_code, _object(answer))
                 why = f"{answer.status_code} {answer.text[:200]}"
@@ -363,10 +416,6 @@ async def _handled(handlers: Mapping[str, Handler], entry: Entry, thread: Thread
 
 def _with_id(gift: Gift) -> Gift:
     return gift if "id" in gift else {**gift, "id": uuid.uuid4().hex}
-
-
-def _part(name: str) -> str:
-    return quote(name, safe="")
 
 
 def _object(answer: httpx.Response) -> dict[str, Any]:

@@ -5,18 +5,35 @@ import inspect
 import os
 import queue
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from functools import wraps
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 
+from . import _requests
 from ._client import AsyncTipcast, Handler
+from ._requests import Request
 from ._types import Entry, Gift, Posted, Sale
 
 _T = TypeVar("_T")
+
+
+_P = ParamSpec("_P")
+
+
+def _asking(make: Callable[_P, Request[_T]]) -> Callable[Concatenate[Tipcast, _P], _T]:
+    """The method that sends what `make` says."""
+
+    @wraps(make)
+    def ask(self: Tipcast, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        request = make(*args, **kwargs)
+        return request.read(self.call(request.method, request.path, request.body))
+
+    return ask
 
 
 class Tipcast:
@@ -101,33 +118,9 @@ class Tipcast:
         """As `AsyncTipcast.post_all`."""
         return self._run(lambda it: it.post_all(feed, gifts))
 
-    def cancel(self, feed: str, gift: str) -> None:
-        """As `AsyncTipcast.cancel`."""
-        self._run(lambda it: it.cancel(feed, gift))
-
-    def retract(self, feed: str, row: str) -> None:
-        """As `AsyncTipcast.retract`."""
-        self._run(lambda it: it.retract(feed, row))
-
-    def retract_gift(self, feed: str, gift: str, reason: str | None = None) -> None:
-        """As `AsyncTipcast.retract_gift`."""
-        self._run(lambda it: it.retract_gift(feed, gift, reason))
-
-    def refund(self, feed: str, gift: str, refunded: int, reason: str | None = None) -> dict[str, Any]:
-        """As `AsyncTipcast.refund`."""
-        return self._run(lambda it: it.refund(feed, gift, refunded, reason))
-
     def sell(self, feed: str, drop: str, claim: Sale) -> dict[str, Any]:
         """As `AsyncTipcast.sell`."""
         return self._run(lambda it: it.sell(feed, drop, claim))
-
-    def confirm(self, feed: str, hold: str) -> dict[str, Any]:
-        """As `AsyncTipcast.confirm`."""
-        return self._run(lambda it: it.confirm(feed, hold))
-
-    def release(self, feed: str, hold: str) -> None:
-        """As `AsyncTipcast.release`."""
-        self._run(lambda it: it.release(feed, hold))
 
     # Reports
 
@@ -136,18 +129,6 @@ class Tipcast:
     ) -> list[Entry]:
         """As `AsyncTipcast.claim`."""
         return self._run(lambda it: it.claim(feed, group, consumer, max=max, wait_ms=wait_ms, lease_ms=lease_ms))
-
-    def ack(self, feed: str, group: str, cursors: list[str]) -> int:
-        """As `AsyncTipcast.ack`."""
-        return self._run(lambda it: it.ack(feed, group, cursors))
-
-    def nack(self, feed: str, group: str, cursors: list[str]) -> int:
-        """As `AsyncTipcast.nack`."""
-        return self._run(lambda it: it.nack(feed, group, cursors))
-
-    def summary(self, feed: str, **between: str) -> dict[str, Any]:
-        """As `AsyncTipcast.summary`."""
-        return self._run(lambda it: it.summary(feed, **between))
 
     def consume(
         self,
@@ -202,14 +183,85 @@ class Tipcast:
 
     def entries(self, feed: str, group: str, *, consumer: str | None = None, max: int = 128) -> Iterator[Entry]:
         """As `consume`, for `for`: an entry is acknowledged when the next one is asked for."""
-        _, client = self._started()
-        walk = client.entries(feed, group, consumer=consumer, max=max)
+        return self._walk(lambda it: it.entries(feed, group, consumer=consumer, max=max))
 
-        async def step() -> Entry:
+    # What only asks and answers
+
+    story = _asking(_requests.story)
+    cancel = _asking(_requests.cancel)
+    retract = _asking(_requests.retract)
+    retract_gift = _asking(_requests.retract_gift)
+    retract_user = _asking(_requests.retract_user)
+    refund = _asking(_requests.refund)
+    drops = _asking(_requests.drops)
+    drop = _asking(_requests.drop)
+    put_drop = _asking(_requests.put_drop)
+    sale = _asking(_requests.sale)
+    refund_sale = _asking(_requests.refund_sale)
+    retract_sale = _asking(_requests.retract_sale)
+    holds = _asking(_requests.holds)
+    confirm = _asking(_requests.confirm)
+    release = _asking(_requests.release)
+    ack = _asking(_requests.ack)
+    nack = _asking(_requests.nack)
+    seek = _asking(_requests.seek)
+    group = _asking(_requests.group)
+    groups = _asking(_requests.groups)
+    delete_group = _asking(_requests.delete_group)
+    dead_letters = _asking(_requests.dead_letters)
+    replay = _asking(_requests.replay)
+    summary = _asking(_requests.summary)
+    put_webhook = _asking(_requests.put_webhook)
+    webhook = _asking(_requests.webhook)
+    webhooks = _asking(_requests.webhooks)
+    delete_webhook = _asking(_requests.delete_webhook)
+    feed = _asking(_requests.feed)
+    policy = _asking(_requests.policy)
+    patch_policy = _asking(_requests.patch_policy)
+    put_policy = _asking(_requests.put_policy)
+    session = _asking(_requests.session)
+    review = _asking(_requests.review)
+    decide = _asking(_requests.decide)
+    blocks = _asking(_requests.blocks)
+    block = _asking(_requests.block)
+    unblock = _asking(_requests.unblock)
+    control = _asking(_requests.control)
+    goals = _asking(_requests.goals)
+    goal = _asking(_requests.goal)
+    put_goal = _asking(_requests.put_goal)
+    delete_goal = _asking(_requests.delete_goal)
+    totals = _asking(_requests.totals)
+    leaders = _asking(_requests.leaders)
+    presence = _asking(_requests.presence)
+    revoke = _asking(_requests.revoke)
+
+    # Lists that come in pages
+
+    def scheduled(self, feed: str) -> Iterator[dict[str, Any]]:
+        """As `AsyncTipcast.scheduled`."""
+        return self._walk(lambda it: it.scheduled(feed))
+
+    def ledger(
+        self, feed: str, *, after: str | None = None, from_: str | None = None, to: str | None = None, type: str | None = None,
+        user: str | None = None,
+    ) -> Iterator[Entry]:
+        """As `AsyncTipcast.ledger`."""
+        return self._walk(lambda it: it.ledger(feed, after=after, from_=from_, to=to, type=type, user=user))
+
+    def feeds(self, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """As `AsyncTipcast.feeds`."""
+        return self._walk(lambda it: it.feeds(prefix))
+
+    def _walk(self, items: Callable[[AsyncTipcast], AsyncIterator[_T]]) -> Iterator[_T]:
+        _, client = self._started()
+        walk = items(client)
+
+        async def step() -> _T:
             return await walk.__anext__()
 
-        while True:
-            yield self._run(lambda _: step())
+        with suppress(StopAsyncIteration):
+            while True:
+                yield self._run(lambda _: step())
 
     # Anything else
 

@@ -142,3 +142,84 @@ class Delivery(_Delivery, total=False):
     """The body of a webhook's delivery."""
 
     test: bool
+
+
+class _Goal(TypedDict):
+    title: str
+    by: str
+    period: Literal["all", "session", "day", "week", "month"]
+    target: int
+
+
+class GoalSpec(_Goal):
+    """`by` is points, units or a currency; `target` counts those."""
+
+
+class _GoalStands(_Goal):
+    goal: str
+    value: int
+
+
+class Goal(_GoalStands, total=False):
+    reached_at: str
+
+
+class _DropSpec(TypedDict):
+    total: int
+    gift: Named
+
+
+class DropSpec(_DropSpec, total=False):
+    """What is sold, and how many of it; `value` is the price of one."""
+
+    value: Value
+    per_user: int
+    max_holds_per_user: int
+    hold_ttl_ms: int
+    opens_at: str
+    closes_at: str
+
+
+class Drop(DropSpec):
+    drop: str
+    state: Literal["pending", "open", "sold_out", "closed"]
+    free: int
+    held: int
+    sold: int
+
+
+class _GroupState(TypedDict):
+    lag: int
+    pending: int
+    oldest_ms: int
+    dead: int
+
+
+class GroupState(_GroupState, total=False):
+    """How far a group is: `lag` counts what it was not handed, `pending` what it has not acknowledged."""
+
+    group: str
+    lost: int
+
+
+class Waiting(TypedDict):
+    """A gift that waits for a decision, which is made by itself at `expires_at`."""
+
+    id: str
+    at: str
+    expires_at: str
+    gift: Gift
+
+
+class _WebhookSpec(TypedDict):
+    url: str
+    secret: str
+
+
+class WebhookSpec(_WebhookSpec, total=False):
+    batch_max: int
+    batch_ms: int
+    max_age_ms: int
+    delivery: Literal["at_least_once", "best_effort"]
+    types: list[str]
+    headers: dict[str, str]

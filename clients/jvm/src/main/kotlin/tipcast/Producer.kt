@@ -229,15 +229,25 @@ public class Producer @JvmOverloads constructor(
 
     private fun named(gift: Gift): Gift = if (gift.id == null) gift.copy(id = UUID.randomUUID().toString()) else gift
 
-    /** One request below /v1, given as the parts of its path; [waitMs] is added to the time of an attempt. */
+    /**
+     * One request below /v1 for what has no function here, given as the parts of its path: `call("GET", listOf("feeds", "demo",
+     * "policy"))`. An answer without a body is an empty object.
+     */
+    @JvmOverloads
+    @Throws(IOException::class)
+    public fun call(method: String, path: List<String>, query: Map<String, String> = emptyMap(), body: JsonElement? = null): JsonElement =
+        call(method, path, body ?: if (method in WITH_BODY) JsonObject(emptyMap()) else null, JsonElement.serializer(), query = query)
+
+    /** As the public one; [waitMs] is added to the time of an attempt. */
     internal fun <T> call(
         method: String, path: List<String>, body: JsonElement?, into: DeserializationStrategy<T>, waitMs: Long = 0,
-        id: String? = null,
+        id: String? = null, query: Map<String, String> = emptyMap(),
     ): T {
         val url = base.newBuilder().addPathSegment("v1").apply {
             path.forEach(::addPathSegment)
             // A path cannot carry the ids `.` and `..`.
             if (id != null) addQueryParameter("id", id)
+            query.forEach(::addQueryParameter)
         }.build()
         val request = Request.Builder().url(url)
             .method(method, body?.toString()?.toRequestBody(JSON) ?: if (method == "POST") EMPTY else null)
@@ -287,6 +297,9 @@ public class Producer @JvmOverloads constructor(
 
     private companion object {
         const val BATCH = 128
+
+        /** Methods that say nothing without a body. */
+        val WITH_BODY = setOf("PUT", "PATCH")
 
         /** One attempt, in milliseconds. */
         const val ATTEMPT = 10_000L

@@ -1,5 +1,11 @@
 package tipcast
 
+import kotlinx.serialization.json.buildJsonObject
+import kotlinx.serialization.json.int
+import kotlinx.serialization.json.jsonArray
+import kotlinx.serialization.json.jsonObject
+import kotlinx.serialization.json.jsonPrimitive
+import kotlinx.serialization.json.put
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
@@ -30,6 +36,19 @@ class ProducerTest {
         producer.cancel("show", "later")
         producer.retract("show", all[129].row!!)
         assertEquals(404, assertThrows(Refused::class.java) { producer.retract("show", "none") }.problem.status)
+    }
+
+    @Test
+    fun `what has no function is called by its path`(): Unit = Gateway.start().use { gateway ->
+        val producer = gateway.producer()
+        producer.call("PATCH", listOf("feeds", "show", "policy"), body = buildJsonObject { put("capacity", 3) })
+        val policy = producer.call("GET", listOf("feeds", "show", "policy")).jsonObject
+        assertEquals(3, policy.getValue("capacity").jsonPrimitive.int)
+        producer.call("PUT", listOf("feeds", "show", "blocks"), mapOf("user" to ".."))
+        val blocks = producer.call("GET", listOf("feeds", "show", "blocks")).jsonObject.getValue("blocks").jsonArray
+        assertEquals("..", blocks.single().jsonObject.getValue("user").jsonPrimitive.content)
+        val refused = assertThrows(Refused::class.java) { producer.call("GET", listOf("feeds", "show", "groups", "nobody")) }
+        assertEquals(404, refused.problem.status)
     }
 
     @Test
