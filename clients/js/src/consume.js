@@ -6,7 +6,7 @@ import { Problem, Unavailable, known } from "./problems.js";
 /** How long a claim waits for entries, in milliseconds. */
 const WAIT = 20_000;
 
-/** After so many failures in a row it is no single entry's fault: they are claimed one by one. */
+/** After this many failures in a row it is no single entry's fault: they are claimed one by one. */
 const ALL_FAIL = 3;
 
 const OPTIONS = ["consumer", "max", "lease_ms", "signal", "log"];
