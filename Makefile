@@ -4,6 +4,7 @@
 # docs/BENCHMARKS.md; ONLY=idle,quiet measures some parts, PEERS=uWebSockets,nchan beside some peers.
 # clients-check: builds the clients in clients/ and tests them against a gateway, and runs generated-check; needs npm,
 # python3, go, and mvn with a JDK; says what it skipped because one of them or a registry is not there.
+# expo-check: the types of the app for React Native in clients/js/apps/expo; brings 200 MB from npm, and is part of nothing.
 # generated-check: clients that are made from /openapi.json for five languages, compiled and run.
 # release: what is given to others, in dist/: static binaries, Debian packages, the container image's context, the Helm chart, the clients'
 # packages, what the binaries are made of, checksums; release-check installs each of them in an empty place and uses it.
@@ -16,7 +17,7 @@
 # are served), docs/CLI.md and docs/CONFIGURATION.md as the program prints them, and the table of rights in docs/AUTH.md.
 # openapi-check: schemathesis (from PyPI) against a running gateway; not part of test.
 
-.PHONY: run check test bench openapi openapi-check clients-check generated-check release release-check sbom-check dockerfile-check helm-check screenshots words-check
+.PHONY: run check test bench openapi openapi-check clients-check generated-check expo-check release release-check sbom-check dockerfile-check helm-check screenshots words-check
 
 run:
 	cargo run --release
@@ -52,6 +53,10 @@ openapi-check:
 clients-check:
 	cargo build --workspace
 	scripts/clients-check
+
+expo-check:
+	cd clients/js && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+	cd clients/js/apps/expo && npm install --ignore-scripts --no-audit --no-fund --loglevel=error && npm run --silent check
 
 generated-check:
 	cargo build

@@ -44,17 +44,18 @@ function build() {
 
 // ---------------------------------------------------------------- what is shown
 
-/** A gift in a line: who, what, how many, and what it is worth. */
-export function giftLine({ user, gift, count, value, message, test }) {
+/** A gift in a line: who, what, how many, what it is worth, and a time where there is one; its message below. */
+export function giftLine({ user, gift, count, value, message, test }, time) {
   const parts = [make("span", "name", user?.name ?? user?.id ?? words.anonymous), ` → ${gift?.name ?? ""} ×${number(count ?? 1)}`];
   if (value) parts.push(` · ${format.money(value)}`);
   if (test) parts.push(" · test");
+  if (time) parts.push(" · ", time);
   if (message) parts.push(make("div", "note quiet", message));
   return parts;
 }
 
 function drawLive({ rows, totals: periods, goals }) {
-  list(lists.rows, rows.map((row) => make("li", "", ...giftLine(row), " ", row.at ? since(row.at) : "")));
+  list(lists.rows, rows.map((row) => make("li", "", ...giftLine(row, since(row.updated_at)))));
   const counted = Object.entries(periods ?? {}).filter(([, it]) => it);
   totals.replaceChildren(...counted.flatMap(([period, it]) => [make("dt", "", words.periods[period] ?? period), make("dd", "",
     [...(it.values ?? []).map((value) => format.money(value)), `${number(it.points ?? 0)} ${words.points}`, `${number(it.gifts ?? 0)} ${words.gifts}`, `${number(it.gifters ?? 0)} ${words.gifters}`].join(" · "))]));
@@ -165,6 +166,8 @@ export const feed = {
   },
   async look(current) {
     const path = feedPath(name);
+    // The list itself says whether the feed is damaged.
+    await call("GET", path);
     const all = await Promise.all(["policy", "scheduled?limit=100", "review", "drops", "blocks", "presence"].map((it) => call("GET", `${path}/${it}`)));
     if (!current()) return;
     const [now, scheduled, review, drops, blocks, { watchers, overlays, nodes }] = all;

@@ -99,20 +99,29 @@ function drawSale(feed, { drop, id, status, at, expires_at, user, count, value, 
 async function everywhere(id, mine) {
   const { all } = await readFeeds("");
   const names = all.toSorted((a, b) => ((a.last_at ?? "") < (b.last_at ?? "") ? 1 : -1)).map(({ feed }) => feed);
+  const failed = [];
   const look = async (from) => {
     for (let n = from; n < Math.min(names.length, from + FEEDS); n += AT_ONCE) {
       if (mine !== turn) return;
       notice(words.looking(number(n)));
       const some = names.slice(n, n + AT_ONCE);
       const stories = await Promise.all(some.map(async (feed) => {
-        const story = await findGift(feed, id);
-        return story ? { feed, story } : { feed, sale: await findSale(feed, id) };
+        try {
+          const story = await findGift(feed, id);
+          return story ? { feed, story } : { feed, sale: await findSale(feed, id) };
+        } catch (error) {
+          // One feed that does not answer, damaged or on a shard that is away, hides no other.
+          if (error.status === 401 || error.status === 403) throw error;
+          failed.push(feed);
+          return {};
+        }
       }));
       const found = stories.find(({ story, sale }) => story ?? sale);
       if (found && mine === turn) return found.story ? drawStory(found.feed, found.story) : drawSale(found.feed, found.sale);
     }
     if (mine !== turn) return;
-    notice(`${words.unknown} ${words.looked(number(Math.min(names.length, from + FEEDS)))}`, true);
+    const silent = failed.length ? ` ${words.silent(failed.slice(0, 5).join(", "))}` : "";
+    notice(`${words.unknown} ${words.looked(number(Math.min(names.length, from + FEEDS)))}${silent}`, true);
     if (names.length > from + FEEDS) $("found").replaceChildren(act(words.further, () => look(from + FEEDS), "plain"));
   };
   await look(0);

@@ -98,7 +98,22 @@ const HEAD = ["name", "rule", "meaning"];
 
 function example(value, title) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  return el("div", {}, title ? el("h4", {}, title) : null, el("pre", { tabindex: "0" }, text));
+  return el("div", {}, title ? el("h4", {}, title) : null, copied(el("pre", { tabindex: "0" }, text)));
+}
+
+/** A text with a button that copies it. */
+function copied(pre) {
+  const button = el("button", { type: "button" }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(pre.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // Not on a page without a certificate: then it is selected, to be copied by hand.
+      getSelection().selectAllChildren(pre);
+    }
+  });
+  return el("div", { class: "copied" }, pre, button);
 }
 
 function body(content) {
@@ -147,7 +162,7 @@ function samples(path, method, spec) {
   if (!known.length) return null;
   const buttons = known.map((language) => el("button", { type: "button", "data-language": language, "aria-pressed": "false" }, language));
   const box = el("div", { class: "samples" }, el("div", { role: "group", "aria-label": "Language" }, ...buttons));
-  for (const language of known) box.append(el("pre", { tabindex: "0", "data-language": language }, texts[language]));
+  for (const language of known) box.append(copied(el("pre", { tabindex: "0", "data-language": language }, texts[language])));
   show(box, sessionStorage.getItem(LANGUAGE) ?? LANGUAGES[0]);
   return box;
 }
@@ -156,8 +171,8 @@ function samples(path, method, spec) {
 function show(box, wanted) {
   const texts = [...box.querySelectorAll("pre")];
   const language = (texts.find((text) => text.dataset.language === wanted) ?? texts[0]).dataset.language;
-  for (const text of texts) text.hidden = text.dataset.language !== language;
-  for (const button of box.querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.language === language);
+  for (const text of texts) text.parentElement.hidden = text.dataset.language !== language;
+  for (const button of box.querySelectorAll("[data-language]:is(button)")) button.setAttribute("aria-pressed", button.dataset.language === language);
 }
 
 // One choice is for all samples.
@@ -189,90 +204,112 @@ function entry(link, element) {
   return link;
 }
 
-/** Shows what has every word that was typed, and says how much that is. */
+/** Parts of the page: what people come to do, one at a time. Each has its heading in the contents and its section. */
+const tasks = [];
+
+/** A section with its part of the contents; the heading leads to it. */
+function task(main, nav, id, title, section = el("section", {}, el("h2", {}, title))) {
+  section.id = id;
+  const group = el("div", { class: "group" }, el("h2", {}, el("a", { href: `#${id}` }, title)));
+  main.append(section);
+  nav.append(group);
+  tasks.push({ section, group });
+  return { section, group };
+}
+
+/** Shows the part that the address names something in; without a name the first. */
+function showTask() {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const now = tasks.find(({ section }) => named && section.contains(named)) ?? tasks[0];
+  for (const it of tasks) {
+    it.section.hidden = it !== now;
+    it.group.classList.toggle("current", it === now);
+  }
+  named?.scrollIntoView();
+}
+
+/** What was typed: words, and phrases between quotes. */
+const wanted = (typed) => [...typed.toLowerCase().matchAll(/"([^"]+)"?|(\S+)/g)].map(([, phrase, word]) => phrase ?? word);
+
+/** Shows what has all that was typed, and says how much that is. */
 function search(typed) {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = wanted(typed);
   let found = 0;
   for (const { link, element, text } of entries) {
-    const fits = words.every((word) => text.includes(word));
+    const fits = all.every((it) => text.includes(it));
     link.hidden = element.hidden = !fits;
     found += fits;
   }
-  for (const group of document.querySelectorAll("#api section, #contents .group")) {
-    group.hidden = !group.querySelector(":scope > :is(article, a):not([hidden])");
+  for (const { section, group } of tasks) {
+    section.hidden = !section.querySelector("article:not([hidden])");
+    group.hidden = !group.querySelector(":scope > a:not([hidden])");
+    group.classList.toggle("found", all.length > 0);
   }
-  document.getElementById("found").textContent = words.length ? `${found} of ${entries.length}` : "";
+  document.getElementById("found").textContent = all.length ? `${found} of ${entries.length}` : "";
+  if (!all.length) showTask();
 }
 
 /** The live protocol is in the page from the start, and is put where it belongs. */
 function protocol(main, nav) {
-  const section = document.querySelector("#protocol > section");
-  const links = el("div", { class: "group" }, el("h2", {}, "The live protocol"));
+  const text = document.querySelector("#protocol > section");
+  text.className = "text";
+  const { section, group } = task(main, nav, idOf("The live protocol"), "The live protocol", text);
   for (const article of section.querySelectorAll("article")) {
-    links.append(entry(el("a", { href: `#${article.id}` }, article.querySelector("h3").textContent), article));
+    group.append(entry(el("a", { href: `#${article.id}` }, article.querySelector("h3").textContent), article));
   }
-  section.className = "text";
-  main.append(section);
-  nav.append(links);
 }
+
+const idOf = (title) => `task-${title.toLowerCase().replaceAll(" ", "-")}`;
 
 function draw(api) {
   const main = document.getElementById("api");
   const nav = document.getElementById("contents");
-  const raw = el("a", { href: "/openapi.json" }, "openapi.json");
+  const raw = el("a", { href: "openapi.json" }, "openapi.json");
   main.replaceChildren(
     el("h1", {}, `${api.info.title} ${api.info.version}`),
     el("p", {}, ...prose(api.info.description ?? "")),
     el("p", {}, "The same for programs: ", raw),
   );
   for (const { title, about, operations } of byTask(api)) {
-    const section = el("section", {}, el("h2", {}, title), el("p", {}, about));
-    const links = el("div", { class: "group" }, el("h2", {}, title));
+    const { section, group } = task(main, nav, idOf(title), title);
+    section.append(el("p", {}, about));
     for (const { path, method, spec } of operations) {
       const { id, element } = operation(path, method, spec);
       section.append(element);
       const label = el("span", { class: `method ${method}` }, method.toUpperCase());
-      links.append(entry(el("a", { href: `#${encodeURIComponent(id)}` }, label, " ", path), element));
+      group.append(entry(el("a", { href: `#${encodeURIComponent(id)}` }, label, " ", path), element));
     }
-    main.append(section);
-    nav.append(links);
     if (title === "Watch a feed") protocol(main, nav);
   }
-  const [events, kinds] = [
-    el("section", {}, el("h2", {}, "Events"), el("p", {}, "What an entry of a feed's ledger may be. Pass over a type that you do not know: new ones may come.")),
-    el("div", { class: "group" }, el("h2", {}, "Events")),
-  ];
-  for (const [name, { description, value }] of Object.entries(api.components?.examples ?? {})) {
-    const element = el("article", { id: `event-${name}` }, el("h3", {}, el("code", {}, name)), el("p", {}, ...prose(description)), example(value));
-    events.append(element);
-    kinds.append(entry(el("a", { href: `#event-${name}` }, name), element));
-  }
-  main.append(events);
-  nav.append(kinds);
-  const [errors, types] = [
-    el("section", {}, el("h2", {}, "Errors"), el("p", {}, "The type of a problem says what went wrong, and stays the same. What to do about each:")),
-    el("div", { class: "group" }, el("h2", {}, "Errors")),
-  ];
-  for (const { name, status, title, about } of api["x-problems"] ?? []) {
-    const head = el("h3", {}, el("code", {}, `${status} /problems/${name}`));
-    const element = el("article", { id: `problem-${status}-${name}` }, head, el("p", {}, el("strong", {}, title)), el("p", {}, ...prose(about)));
-    errors.append(element);
-    types.append(entry(el("a", { href: `#problem-${status}-${name}` }, `${status} ${name}`), element));
-  }
-  main.append(errors);
-  nav.append(types);
-  const [shapes, names] = [el("section", {}, el("h2", {}, "Shapes")), el("div", { class: "group" }, el("h2", {}, "Shapes"))];
-  for (const [name, schema] of Object.entries(api.components?.schemas ?? {})) {
-    const element = schemaArticle(name, schema);
-    shapes.append(element);
-    names.append(entry(el("a", { href: `#schema-${name}` }, name), element));
-  }
-  main.append(shapes);
-  nav.append(names);
+  const list = (title, about, items) => {
+    const { section, group } = task(main, nav, idOf(title), title);
+    if (about) section.append(el("p", {}, about));
+    for (const { element, name } of items) {
+      section.append(element);
+      group.append(entry(el("a", { href: `#${element.id}` }, name), element));
+    }
+  };
+  list("Events", "What an entry of a feed's ledger may be. Pass over a type that you do not know: new ones may come.",
+    Object.entries(api.components?.examples ?? {}).map(([name, { description, value }]) => ({
+      name, element: el("article", { id: `event-${name}` }, el("h3", {}, el("code", {}, name)), el("p", {}, ...prose(description)), example(value)),
+    })));
+  list("Errors", "The type of a problem says what went wrong, and stays the same. What to do about each:",
+    (api["x-problems"] ?? []).map(({ name, status, title, about }) => ({
+      name: `${status} ${name}`,
+      element: el("article", { id: `problem-${status}-${name}` }, el("h3", {}, el("code", {}, `${status} /problems/${name}`)),
+        el("p", {}, el("strong", {}, title)), el("p", {}, ...prose(about))),
+    })));
+  list("Shapes", "", Object.entries(api.components?.schemas ?? {}).map(([name, schema]) => ({ name, element: schemaArticle(name, schema) })));
   document.getElementById("search").hidden = false;
   // What the address named was not there yet when the page was opened.
-  if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  showTask();
 }
+
+addEventListener("hashchange", () => {
+  // A link leads out of what was searched.
+  searched.value = "";
+  search("");
+});
 
 const searched = document.querySelector("#search input");
 searched.addEventListener("input", () => search(searched.value));

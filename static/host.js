@@ -177,8 +177,9 @@ function drawWaiting() {
   tick();
 }
 
-/** The clock on each gift that waits. */
+/** The clock on each gift that waits, and how long ago each row was. */
 function tick() {
+  for (const time of $("live").querySelectorAll("time")) time.textContent = format.ago(now() - Date.parse(time.dateTime));
   for (const it of waiting) {
     const clock = cards.get(it.id)?.querySelector(".clock");
     if (!clock) continue;
@@ -260,16 +261,19 @@ const rows = new Map();
 function rowOf(row) {
   const known = rows.get(row.row);
   if (known?.rev === row.rev) return known.element;
-  const element = make("li", "",
-    make("div", "who", make("span", "name", nameOf(row)), make("span", "quiet", format.moment(row.updated_at))),
-    make("div", "quiet", facts(row)));
+  const time = make("time", "quiet", format.ago(now() - Date.parse(row.updated_at)));
+  time.dateTime = row.updated_at;
+  time.title = format.moment(row.updated_at);
+  const line = make("div", "line", make("span", "name", nameOf(row)), make("span", "quiet", facts(row)), time);
+  const element = make("li", "", line);
   if (row.message) element.append(make("p", "words", row.message));
   const named = (text, act, className = "") => {
     const one = button(text, className, act);
     one.setAttribute("aria-label", `${text}: ${nameOf(row)}`);
     return one;
   };
-  element.append(make("div", "actions",
+  // They are seen at the row that somebody points at or is in, and always where there is nothing to point with.
+  line.append(make("div", "actions",
     named(said.replay, async () => {
       await call("POST", `${base}/control`, { action: "replay", row: row.row });
       tell(said.replayed);
@@ -289,13 +293,29 @@ function ifGone(error) {
   if (error.status !== 404) throw error;
 }
 
+/** What was drawn last, for a filter that changes. */
+let shown = { rows: [] };
+
 function draw(list) {
+  shown = list;
   drawLive(list);
   drawNumbers(list);
 }
 
-function drawLive({ rows: listed, control }) {
+/** Whether a row is let through by what was typed: a part of a name, gift, message or id, and a least amount in whole money. */
+function passes({ user, gift, message, row, value }) {
+  const typed = $("row-search").value.trim().toLocaleLowerCase();
+  const least = Number($("row-least").value);
+  const texts = [user?.name, user?.id, gift?.name, message, row];
+  return (!typed || texts.some((text) => text?.toLocaleLowerCase().includes(typed))) && (!least || (value && format.whole(value) >= least));
+}
+
+for (const id of ["row-search", "row-least"]) $(id).addEventListener("input", () => drawLive(shown));
+$("filter").addEventListener("submit", (event) => event.preventDefault());
+
+function drawLive({ rows: all, control }) {
   const list = $("live").querySelector("ol");
+  const listed = all.filter(passes);
   listed.map(rowOf).forEach((element, n) => {
     if (list.children[n] !== element) list.insertBefore(element, list.children[n] ?? null);
   });

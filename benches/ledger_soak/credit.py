@@ -1,14 +1,14 @@
 """A game's backend with the Python client: credits what the ledger says. See soak.py."""
 
+import asyncio
 import os
 import sqlite3
 
-from tipcast import EventStore, Tipcast
+from tipcast import AsyncTipcast, EventStore, Tipcast
 
-db = sqlite3.connect(os.environ["DATABASE"])
-store = EventStore(db)
+store = EventStore(os.environ["DATABASE"])
 store.create()
-db.executescript("""
+sqlite3.connect(os.environ["DATABASE"]).executescript("""
     CREATE TABLE IF NOT EXISTS givers (gift TEXT PRIMARY KEY, user TEXT);
     CREATE TABLE IF NOT EXISTS accounts (user TEXT, currency TEXT, amount INTEGER, PRIMARY KEY (user, currency));
     CREATE TABLE IF NOT EXISTS types (type TEXT PRIMARY KEY, n INTEGER);
@@ -47,5 +47,16 @@ def other(entry):
 CREDITED = "gift.accepted gift.merged gift.suppressed gift.denied drop.sold gift.retracted gift.refunded".split()
 
 
-with Tipcast(os.environ["TIPCAST_URL"]) as tipcast:
-    tipcast.consume("soak", os.environ["GROUP"], dict.fromkeys(CREDITED, credit) | {"*": other}, lease_ms=5000)
+HANDLERS = dict.fromkeys(CREDITED, credit) | {"*": other}
+
+
+async def run():
+    async with AsyncTipcast(os.environ["TIPCAST_URL"]) as tipcast:
+        await tipcast.consume("soak", os.environ["GROUP"], HANDLERS, lease_ms=5000)
+
+
+if os.environ["GROUP"] == "python-async":
+    asyncio.run(run())
+else:
+    with Tipcast(os.environ["TIPCAST_URL"]) as tipcast:
+        tipcast.consume("soak", os.environ["GROUP"], HANDLERS, lease_ms=5000)

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Money credited from a ledger by a backend in each of Python, Go, Kotlin and Node, while everything is killed.
+"""Money credited from a ledger by a backend in each of Python (with an event loop and without), Go, Kotlin and Node (with the
+library and without), while everything is killed.
 
-    benches/ledger_soak/soak.py target/release/tipcast [--entries 100000] [--only python,go,kotlin,node]
+    benches/ledger_soak/soak.py target/release/tipcast [--entries 100000] [--only python,python-async,go,kotlin,node,node-alone]
 
-A producer gives, in combos and with messages, sells, refunds in part, takes back by id and by row, reviews, blocks and
-reaches goals, until the ledger has so many entries, and keeps its own book. The backends are those of credit.py (the
-Python client), clients/go/sqltest/credit, clients/jvm (Credit.kt), and the Node program of docs/CREDITING.md as it stands
-there. Everybody talks to the gateway through a proxy that loses answers, cuts them, and puts entries of a type that nobody
+A producer gives, in combos and with messages, sells at a price, refunds in part, takes back by id and by row, reviews, blocks and
+reaches goals, until the ledger has that many entries, and keeps its own book. The backends are those of credit.py and credit.mjs
+(the libraries for Python and Node), clients/go/sqltest/credit, clients/jvm (Credit.kt), and the Node program of docs/CREDITING.md
+as it is there. Everybody talks to the gateway through a proxy that loses answers, cuts them, and puts entries of a type that nobody
 knows, and `ledger.lost`, into claims. The gateway and the backends are killed (kill -9) again and again.
 
 At the end every account in every database must be the producer's to the unit, every database must know every entry of
 the ledger once, and no entry may be dead. Exit code 1 otherwise.
 
-Needs go, mvn, node (22.13 or newer), python3 with httpx, and a target/clients-python made by scripts/clients-check.
+Needs go, mvn, node (22.13 or newer), python3 with httpx, and what scripts/clients-check makes: target/clients-python, clients/js/dist.
 """
 
 import argparse
@@ -36,6 +37,9 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FEED = "/v1/feeds/soak"
+
+# Of one sale, in cents.
+PRICE = 1250
 
 
 def free_port():
@@ -306,13 +310,16 @@ class Producer:
 
     def sell(self):
         self.sold += 1
-        claim = {"id": f"sale{self.sold}", "user": {"id": f"u{self.sold % 60}", "name": "Buyer"}, "pay": random.choice(["now", "later"])}
+        user = f"u{self.sold % 60}"
+        claim = {"id": f"sale{self.sold}", "user": {"id": user, "name": "Buyer"}, "pay": random.choice(["now", "later"])}
         status, answer = self.ask("POST", f"{FEED}/drops/rocket/claims", claim, fine=(201, 403, 409))
         self.answers[f"claim {answer.get('status', status)}"] += 1
         if answer.get("status") == "held":
             how = random.choice(["confirm", "cancel"])
             path = f"{FEED}/holds/{answer['hold']}"
             self.ask("POST", path + "/confirm", fine=(200,)) if how == "confirm" else self.ask("DELETE", path, fine=(200, 409))
+        if answer.get("status") == "sold" or answer.get("status") == "held" and how == "confirm":
+            self.book[user, "EUR"] += PRICE
 
     def changes_the_rules(self):
         self.ask("PATCH", f"{FEED}/policy", {"dedup": random.choice(["combine", "combine", "drop", "off"]),
@@ -343,7 +350,7 @@ def backends(names, url, folder):
         home = folder / name
         home.mkdir()
         env = os.environ | {"TIPCAST_URL": url, "GROUP": name, "DATABASE": str(home / "game.db"), "TMPDIR": str(home)}
-        if name == "python":
+        if name in ("python", "python-async"):
             command = [sys.executable, str(HERE / "credit.py")]
             env |= {"PYTHONPATH": f"{ROOT}/clients/python/src:{ROOT}/target/clients-python", "PYTHONDONTWRITEBYTECODE": "1"}
         elif name == "go":
@@ -355,6 +362,8 @@ def backends(names, url, folder):
             subprocess.run(maven, check=True)
             classes = f"{ROOT}/clients/jvm/target/classes:{ROOT}/clients/jvm/target/test-classes:{(home / 'path').read_text().strip()}"
             command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classes, "tipcast.CreditKt"]
+        elif name == "node":
+            command = [node(), str(HERE / "credit.mjs")]
         else:
             guide = (ROOT / "docs/CREDITING.md").read_text()
             program = re.search(r"```js\n(.*?)```", guide[guide.index("\n## Node"):], re.S).group(1)
@@ -371,7 +380,7 @@ def main():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
     parser.add_argument("binary")
     parser.add_argument("--entries", type=int, default=100_000)
-    parser.add_argument("--only", default="python,go,kotlin,node")
+    parser.add_argument("--only", default="python,python-async,go,kotlin,node,node-alone")
     parser.add_argument("--redis", help="a gateway on this Redis (redis://…) instead of the embedded store")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", action="store_true", help="leave the folder behind")
@@ -391,7 +400,8 @@ def main():
     direct.ask("GET", FEED, fine=(200, 404))
     producer = Producer(proxy_port)
     producer.ask("PATCH", f"{FEED}/policy", {"totals": ["session", "day"], "points": {"EUR": 1, "USD": 1}, "review_timeout_ms": 3_600_000})
-    producer.ask("PUT", f"{FEED}/drops/rocket", {"gift": {"id": "rocket", "name": "Rocket"}, "total": 10**6, "per_user": 10**6})
+    producer.ask("PUT", f"{FEED}/drops/rocket", {"gift": {"id": "rocket", "name": "Rocket"}, "total": 10**6, "per_user": 10**6,
+                                                      "value": {"amount": PRICE, "currency": "EUR"}})
     services = {name: Service(name, command, env, folder / name / "log", home) for name, (command, env, home) in everybody.items()}
     failures = []
     over = threading.Event()
@@ -449,10 +459,10 @@ def main():
     for name in names:
         with sqlite3.connect(folder / name / "game.db") as db:
             accounts = {(user, currency): amount for user, currency, amount in db.execute("SELECT * FROM accounts") if amount}
-            table = "events" if name == "node" else "tipcast_events"
+            table = "events" if name == "node-alone" else "tipcast_events"
             known, strange = (db.execute(f"SELECT count(*) FROM {table} WHERE event_id {how} 'soak/9%'").fetchone()[0]
                               for how in ("NOT LIKE", "LIKE"))
-            types = {} if name == "node" else dict(db.execute("SELECT * FROM types ORDER BY type"))
+            types = {} if name == "node-alone" else dict(db.execute("SELECT * FROM types ORDER BY type"))
         wrong = {account: (accounts.get(account, 0), book.get(account, 0)) for account in accounts.keys() | book.keys()
                  if accounts.get(account, 0) != book.get(account, 0)}
         if wrong:

@@ -2,8 +2,11 @@ package tipcast
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,6 +19,26 @@ func need[T any](t *testing.T) func(T, error) T {
 			t.Fatal(err)
 		}
 		return value
+	}
+}
+
+func TestAWrongAddressIsSaidAtOnce(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if strings.HasSuffix(r.URL.Path, "missing") {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte("<html>"))
+	}))
+	defer page.Close()
+	for address, says := range map[string]string{"gateway.example": "https://", page.URL: "no Tipcast gateway"} {
+		for _, feed := range []string{"show", "missing"} {
+			var problem *Problem
+			_, err := (&Client{URL: address}).Feed(within(t), feed)
+			if !errors.As(err, &problem) || !strings.Contains(problem.Detail, says) {
+				t.Fatalf("%s: %v", address, err)
+			}
+		}
 	}
 }
 

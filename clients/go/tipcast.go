@@ -540,6 +540,9 @@ func (c *Client) once(ctx context.Context, method, path string, text []byte, int
 	if text != nil {
 		body = bytes.NewReader(text)
 	}
+	if !strings.HasPrefix(c.URL, "https://") && !strings.HasPrefix(c.URL, "http://") {
+		return 0, &Problem{Type: "about:blank", Detail: fmt.Sprintf("%q is no address of a gateway; it begins with https:// or http://", c.URL)}
+	}
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+"/v1"+path, body)
 	if err != nil {
 		return 0, &Problem{Type: "about:blank", Detail: err.Error()}
@@ -569,18 +572,25 @@ func (c *Client) once(ctx context.Context, method, path string, text []byte, int
 			return 0, nil
 		}
 		if err := json.Unmarshal(said, into); err != nil {
-			return 0, &Problem{Type: "about:blank", Status: status, Detail: "an answer that cannot be read: " + err.Error()}
+			return 0, &Problem{Type: "about:blank", Status: status, Detail: notAGateway(answer)}
 		}
 		return 0, nil
 	case status == 408, status == 425, status == 429, status >= 500:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
 		return time.Duration(max(seconds, 0)) * time.Second, fmt.Errorf("%s: %.200s", answer.Status, said)
 	default:
-		problem := &Problem{Type: "about:blank", Detail: fmt.Sprintf("%.200s", said)}
-		_ = json.Unmarshal(said, problem)
+		problem := &Problem{Type: "about:blank"}
+		if json.Unmarshal(said, problem) != nil {
+			problem.Detail = notAGateway(answer)
+		}
 		problem.Status = status
 		return 0, problem
 	}
+}
+
+func notAGateway(answer *http.Response) string {
+	return fmt.Sprintf("what answered at %s is no Tipcast gateway, it seems: %d, %s; is the address right?",
+		answer.Request.URL, answer.StatusCode, answer.Header.Get("Content-Type"))
 }
 
 func freshID() string {

@@ -57,7 +57,7 @@ func (w *Webhook) Read(header http.Header, body []byte) (*Delivery, error) {
 		return nil, fmt.Errorf("%w: the headers of a webhook are not there", ErrBadSignature)
 	}
 	if age := w.now().Sub(time.Unix(seconds, 0)).Abs(); age > 5*time.Minute {
-		return nil, fmt.Errorf("%w: its timestamp is %s away", ErrBadSignature, age.Round(time.Second))
+		return nil, fmt.Errorf("%w: its timestamp is %s away: it is old, or one of the two clocks is wrong", ErrBadSignature, age.Round(time.Second))
 	}
 	// One pass over the body for each key, whatever the header holds: a stranger writes it.
 	fits, candidates := false, signaturesOf(header.Get("webhook-signature"))
@@ -74,7 +74,7 @@ func (w *Webhook) Read(header http.Header, body []byte) (*Delivery, error) {
 		}
 	}
 	if !fits {
-		return nil, fmt.Errorf("%w: none fits", ErrBadSignature)
+		return nil, fmt.Errorf("%w: none fits: the secret is another one, or the body is not as it came", ErrBadSignature)
 	}
 	delivery := new(Delivery)
 	err = json.Unmarshal(body, delivery)

@@ -102,6 +102,7 @@ static FILES: LazyLock<Vec<StaticFile>> = files! {
     "ticker.js": JS,
     "words.js": JS,
     "tipcast.css": CSS,
+    "tokens.css": CSS,
     "console.css": CSS,
     "uplot.css": CSS,
     "desk.css": CSS,

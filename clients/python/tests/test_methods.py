@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import http.server
 import importlib
 import json
 import pathlib
@@ -191,3 +192,29 @@ class Frameworks(unittest.TestCase):
             headers, body = self.delivery(forged=True)
             self.assertEqual(client.post("/hook", content=body, headers=headers).status_code, 401)
         self.assertEqual(self.gifts(), 3)
+
+
+class Mistakes(unittest.TestCase):
+    def test_a_wrong_address_is_said_at_once(self) -> None:
+        for kind in (Tipcast, AsyncTipcast):
+            with self.assertRaisesRegex(ValueError, "https://"):
+                kind("gateway.example")
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(301 if self.path.endswith("moved") else 200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", "6")
+                self.end_headers()
+                self.wfile.write(b"<html>")
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with Tipcast(f"http://127.0.0.1:{server.server_port}") as tipcast:
+                for feed in ("show", "moved"):
+                    with self.assertRaisesRegex(Problem, "no Tipcast gateway.*text/html"):
+                        tipcast.feed(feed)
+            server.shutdown()

@@ -90,6 +90,7 @@ words! {
     groups: "Groups", "消费组";
     webhooks: "Webhooks", "Webhook";
     dead: "Dead letters", "死信";
+    demo: "Demo", "演示";
     pages: "Pages", "页面";
     api_docs: "API", "API 文档";
     protocol_docs: "Live protocol", "实时协议";
@@ -99,6 +100,7 @@ words! {
     waits: "Waiting for you", "等待处理";
     waits_none: "Nothing waits. Which gifts do is in the feed's policy, as review.", "没有等待的礼物。哪些礼物需要审核由频道策略 review 决定。";
     desk_keys: "A approve · M mask · D deny · Z undo · ↑ ↓ choose · P pause · S skip · U mute", "A 通过 · M 隐藏文字 · D 拒绝 · Z 撤销 · ↑ ↓ 选择 · P 暂停 · S 跳过 · U 静音";
+    least: "Amount from", "金额从";
     live_none: "No gift yet.", "还没有礼物。";
     numbers: "Totals and goals", "统计与目标";
     blocked: "Blocked users", "已屏蔽的用户";

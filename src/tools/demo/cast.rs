@@ -41,8 +41,9 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    pub(super) fn new(dice: &mut Dice) -> Self {
-        let mut viewers: Vec<Viewer> = (0..VIEWERS).map(|n| viewer(n, dice)).collect();
+    /// `hostile`: some of them try things with their names.
+    pub(super) fn new(dice: &mut Dice, hostile: bool) -> Self {
+        let mut viewers: Vec<Viewer> = (0..VIEWERS).map(|n| viewer(n, dice, hostile)).collect();
         // Fisher–Yates: hostile names sit at any rank, in every show others on top.
         for last in (1..viewers.len()).rev() {
             viewers.swap(last, dice.between(0, last as u64) as usize);
@@ -73,8 +74,8 @@ impl Cast {
     }
 }
 
-fn viewer(n: usize, dice: &mut Dice) -> Viewer {
-    let user = if let Some((id, name)) = HOSTILE.get(n) {
+fn viewer(n: usize, dice: &mut Dice, hostile: bool) -> Viewer {
+    let user = if let Some((id, name)) = HOSTILE.get(n).filter(|_| hostile) {
         let mut user = json!({ "id": id, "name": name });
         // A picture that never loads: `.example` is reserved (RFC 2606).
         if n < 2 {

@@ -39,6 +39,9 @@ pub struct DemoOptions {
     /// Which show: the same seed plays the same one.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Some viewers try things with their names and messages: markup, control characters, texts that run backwards.
+    #[arg(long)]
+    pub hostile: bool,
     /// You are the host: nothing of what waits is decided for you.
     #[arg(long)]
     pub host: bool,
@@ -123,7 +126,7 @@ async fn perform(
         }
     }
     let decides = stage.reviews() && !options.host;
-    let show = Show::named(options.seed, name);
+    let show = Show::named(options.seed, name, options.hostile);
     tokio::select! {
         never = sender.play(show, options.rate) => never,
         () = stage.attend(decides), if set => Ok(()),
@@ -168,7 +171,7 @@ mod tests {
     fn the_longest_ids_of_a_run_are_ids() {
         let name = format!("s{}-{:x}", u64::MAX, Millis::MAX.0);
         assert!(name.len() <= 40);
-        let gift = Show::named(u64::MAX, &name).nth(1_000).unwrap();
+        let gift = Show::named(u64::MAX, &name, true).nth(1_000).unwrap();
         assert!(gift["id"].as_str().unwrap().len() <= 64);
     }
 

@@ -196,6 +196,7 @@ mod tests {
         });
         (
             DemoOptions {
+                hostile: true,
                 gateway: GatewayOptions { url, key: None },
                 feed: "room".parse().unwrap(),
                 rate: 1_000.0,

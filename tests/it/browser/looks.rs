@@ -103,7 +103,11 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
         "Errors",
         "Shapes",
     ];
-    page.until(tasks, json!(all)).await;
+    let sections = "[...document.querySelectorAll('#api section > h2')].map(h => h.textContent)";
+    page.until(sections, json!(all)).await;
+    let contents = "[...document.querySelectorAll('#contents h2')].map(h => h.textContent)";
+    page.until(contents, json!(all)).await;
+    page.until(tasks, json!(["Send gifts"])).await;
     let first = "document.querySelector('#api article').id";
     page.until(first, json!("post-/v1/feeds/{feed}/gifts")).await;
     // Every operation of the document once.
@@ -120,7 +124,7 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
     page.until("window.same", json!(true)).await;
     page.fill("#search input", "sold-out").await;
     page.until(tasks, json!(["Sell drops", "Errors"])).await;
-    let shown = "[...document.querySelectorAll('#contents a')].filter(a => a.checkVisibility()).map(a => a.textContent)";
+    let shown = "[...document.querySelectorAll('#contents .group > a')].filter(a => a.checkVisibility()).map(a => a.textContent)";
     let about = ["POST /v1/feeds/{feed}/drops/{drop}/claims", "409 sold-out"];
     page.until(shown, json!(about)).await;
     // What a watcher may be sent is found in the same place.
@@ -132,8 +136,8 @@ async fn the_first_page_leads_to_the_others_and_the_api_stands_by_task_and_can_b
     page.eval(&format!("(() => {{ {clear} }})()")).await;
     // One choice of a language is for all samples.
     page.click("#api article .samples button[data-language=Go]").await;
-    let languages = "[...new Set([...document.querySelectorAll('.samples pre:not([hidden])')]
-        .filter(it => it.parentElement.querySelectorAll('pre').length > 1).map(it => it.dataset.language))]";
+    let languages = "[...new Set([...document.querySelectorAll('.samples > div:not([hidden]) > pre')]
+        .filter(it => it.closest('.samples').querySelectorAll('pre').length > 1).map(it => it.dataset.language))]";
     page.until(languages, json!(["Go"])).await;
     // A call is made from the page about it.
     page.click("#api article .trying summary").await;
@@ -239,4 +243,34 @@ async fn nothing_moves_for_people_who_asked_for_that() {
         page.until(&names(), json!(["first"])).await;
         page.until("moved > 0", json!(motion == "no-preference")).await;
     }
+}
+
+#[tokio::test]
+async fn the_documentation_shows_a_task_at_a_time_finds_phrases_and_its_samples_fit() {
+    let _alone = BROWSERS.acquire().await;
+    let app = TestApp::start().await;
+    let driver = Driver::start();
+    let page = driver.open(&format!("{}/docs", app.url())).await;
+    let shown =
+        "[...document.querySelectorAll('#api > section:not([hidden]) > h2')].map(it => it.textContent)";
+    page.until(shown, json!(["Send gifts"])).await;
+    page.until("document.documentElement.scrollHeight < 30000", json!(true)).await;
+    let wide = "[...document.querySelectorAll('.samples pre')].filter(it => it.checkVisibility() && it.scrollWidth > it.clientWidth).length";
+    page.until(wide, json!(0)).await;
+    page.click("#contents a[href='#task-sell-drops']").await;
+    page.until(shown, json!(["Sell drops"])).await;
+    // A link into another task opens it.
+    page.eval("location.hash = '#schema-Gift'").await;
+    page.until(shown, json!(["Shapes"])).await;
+    page.until("document.getElementById('schema-Gift').checkVisibility()", json!(true)).await;
+    let found = "document.getElementById('found').textContent.split(' ')[0]";
+    page.fill("#search input", "payload another").await;
+    page.until(&format!("Number({found}) > 0"), json!(true)).await;
+    page.fill("#search input", "\"payload another\"").await;
+    page.until(found, json!("0")).await;
+    page.fill("#search input", "\"id with another payload\"").await;
+    page.until(&format!("Number({found}) > 0"), json!(true)).await;
+    page.until("document.getElementById('post-/v1/feeds/{feed}/gifts').checkVisibility()", json!(true)).await;
+    page.until("document.querySelector('.copied > button').textContent", json!("Copy")).await;
+    has_a_clean_console(&page).await;
 }

@@ -95,6 +95,8 @@ class AsyncTipcast:
         timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise ValueError(f"{url!r} is no address of a gateway; it begins with https:// or http://")
         self._base = url.rstrip("/") + "/v1"
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._patience, self._timeout = patience, timeout
@@ -357,10 +359,13 @@ class AsyncTipcast:
                 answer = await self._http.request(
                     method, self._base + path, json=body, headers=self._headers, timeout=timeout or self._timeout
                 )
-                if answer.is_success:
-                    return answer.json() if answer.content else None
+                if answer.status_code == 204:
+                    return None
                 if answer.status_code not in _AGAIN:
-                    raise Problem(answer.status_code, _object(answer))
+                    body = _object(answer)
+                    if answer.is_success:
+                        return body
+                    raise Problem(answer.status_code, body)
                 why = f"{answer.status_code} {answer.text[:200]}"
                 after = answer.headers.get("Retry-After", "")
                 wait = float(after) if after.isdigit() else None
@@ -423,4 +428,10 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
         body = answer.json()
     except ValueError:
         body = None
-    return body if isinstance(body, dict) else {"detail": answer.text[:200]}
+    if isinstance(body, dict):
+        return body
+    kind = answer.headers.get("Content-Type", "no type")
+    detail = f"what answered at {answer.url} is no Tipcast gateway, it seems: {answer.status_code}, {kind}; is the address right?"
+    if answer.status_code < 400:
+        raise Problem(answer.status_code, {"detail": detail})
+    return {"detail": detail}

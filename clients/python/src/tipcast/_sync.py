@@ -51,6 +51,8 @@ class Tipcast:
         timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise ValueError(f"{url!r} is no address of a gateway; it begins with https:// or http://")
         self._make: Callable[[], AsyncTipcast] = lambda: AsyncTipcast(url, key, patience=patience, timeout=timeout, http=http)
         self._starting = threading.Lock()
         self._process = 0

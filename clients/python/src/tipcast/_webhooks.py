@@ -40,14 +40,14 @@ class Webhook:
         except (KeyError, ValueError) as error:
             raise BadSignature(f"the headers of a webhook are not there: {error}") from None
         if age > self._tolerance:
-            raise BadSignature(f"its timestamp is {age:.0f} s away")
+            raise BadSignature(f"its timestamp is {age:.0f} s away: it is old, or one of the two clocks is wrong")
         signed = f"{name}.{stamp}.".encode() + body
         wanted = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in self._keys]
         # The gateway sends one for each secret that holds; a stranger may send any number.
         came = [part[3:].encode() for part in signatures.split(" ") if part.startswith("v1,")][:8]
         # Each is compared, in the same time whatever they are.
         if not sum(hmac.compare_digest(one, other) for one in wanted for other in came):
-            raise BadSignature("no signature fits")
+            raise BadSignature("no signature fits: the secret is another one, or the body is not as it came")
         delivery = cast(Delivery, json.loads(body))
         if delivery.get("test"):
             delivery["entries"] = []
