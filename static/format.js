@@ -42,12 +42,6 @@ export class Format {
     return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
   }
 
-  /** Minor units as whole ones, for who compares. */
-  whole({ amount, currency }) {
-    const format = this.#currency(currency);
-    return format ? amount / 10 ** format.resolvedOptions().maximumFractionDigits : amount;
-  }
-
   /** An amount by what is counted: points and units are numbers, else it is minor units of that currency. */
   amount(by, n) {
     return by === "points" || by === "units" ? this.number(n) : this.money({ amount: n, currency: by });

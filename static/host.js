@@ -302,12 +302,20 @@ function draw(list) {
   drawNumbers(list);
 }
 
+const REAL = new Set(Intl.supportedValuesOf("currency"));
+
+/** An amount of minor units in whole ones, as people type it. */
+function whole({ amount, currency }) {
+  if (!REAL.has(currency)) return amount;
+  return amount / 10 ** new Intl.NumberFormat(lang, { style: "currency", currency }).resolvedOptions().maximumFractionDigits;
+}
+
 /** Whether a row is let through by what was typed: a part of a name, gift, message or id, and a least amount in whole money. */
 function passes({ user, gift, message, row, value }) {
   const typed = $("row-search").value.trim().toLocaleLowerCase();
   const least = Number($("row-least").value);
   const texts = [user?.name, user?.id, gift?.name, message, row];
-  return (!typed || texts.some((text) => text?.toLocaleLowerCase().includes(typed))) && (!least || (value && format.whole(value) >= least));
+  return (!typed || texts.some((text) => text?.toLocaleLowerCase().includes(typed))) && (!least || (value && whole(value) >= least));
 }
 
 for (const id of ["row-search", "row-least"]) $(id).addEventListener("input", () => drawLive(shown));
