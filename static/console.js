@@ -67,7 +67,7 @@ function open() {
         return key.refused(words.wrong);
       }
       if (error.status === 403) notice(error.message, true);
-      else state("away", error.told?.type === "/problems/feed-damaged" ? words.damaged : error.status ? error.message : words.away);
+      else state("away", error.problem?.type === "/problems/feed-damaged" ? words.damaged : error.status ? error.message : words.away);
     }
     if (current() && (shown.every || !opened)) setTimeout(() => current() && look(), shown.every ?? 2_000);
   };

@@ -77,8 +77,6 @@ const HEIGHT = 150;
 let charts = new Map();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-const colour = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
-
 function chart(name, data) {
   const box = make("div", "chart");
   const title = make("h3", "", words.charts[name]);
@@ -128,6 +126,8 @@ dark.addEventListener("change", () => {
 });
 
 let charted = 0;
+/** Once there is a feed, how to begin is not shown any more. */
+let begun = false;
 
 export const overview = {
   every: 2_000,
@@ -136,12 +136,11 @@ export const overview = {
     $("first").querySelector("code").textContent = FIRST;
   },
   async look(current) {
-    const [report, { nodes }, { feeds }] = await Promise.all([
-      call("GET", "/v1/admin/overview"), call("GET", "/v1/nodes"), call("GET", "/v1/feeds?limit=1"),
-    ]);
+    const [report, { nodes }] = await Promise.all([call("GET", "/v1/admin/overview"), call("GET", "/v1/nodes")]);
+    begun ||= (await call("GET", "/v1/feeds?limit=1")).feeds.length > 0;
     if (!current()) return;
     drawHealth(nodes, report);
-    $("first").hidden = feeds.length > 0;
+    $("first").hidden = begun;
     if (Date.now() - charted < CHARTS_EVERY) return;
     charted = Date.now();
     drawCharts(await call("GET", "/v1/stats?minutes=60"));

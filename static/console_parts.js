@@ -31,14 +31,23 @@ export function age(ms) {
   return `${number(size > 1_000 ? ms / size : Math.round(ms / size))} ${unit}`;
 }
 
-/** A time as how long ago it was, or in how long it will be, with the whole of it on hover. */
-export function since(text) {
+/** How long ago a time was, or in how long it will be. */
+function distance(text) {
   const ms = Date.now() - Date.parse(text);
-  const element = make("time", "", ms < -1_000 ? words.ahead(age(-ms)) : words.ago(age(Math.max(0, ms))));
+  return ms < -1_000 ? words.ahead(age(-ms)) : words.ago(age(Math.max(0, ms)));
+}
+
+/** A time as how far away it is, with the whole of it on hover. It goes on by itself, whatever else is drawn anew. */
+export function since(text) {
+  const element = make("time", "", distance(text));
   element.dateTime = text;
   element.title = format.moment(text);
   return element;
 }
+
+setInterval(() => {
+  for (const time of document.querySelectorAll("time")) time.textContent = distance(time.dateTime);
+}, 1_000);
 
 export function link(text, href, className = "") {
   const element = make("a", className, text);

@@ -38,7 +38,7 @@ async function trySample(source) {
     title: `${words.test_sample}: ${source}`, body: [make("p", "quiet", words.sample), body, outcome], yes: words.test_sample,
     agree: async () => {
       // A sample that is refused says why, which is what was asked.
-      const answer = await call("POST", `${sourcePath(source)}/test`, body.value).catch((error) => error.told ?? Promise.reject(error));
+      const answer = await call("POST", `${sourcePath(source)}/test`, body.value).catch((error) => error.problem ?? Promise.reject(error));
       outcome.replaceChildren(make("b", "", answer.outcome ?? answer.title ?? ""), " ", ...(answer.gift ? giftLine(answer.gift) : [answer.detail ?? ""]));
       return false;
     },

@@ -228,7 +228,7 @@ async function send(entry) {
   try {
     await call("POST", `${base}/review?id=${encodeURIComponent(entry.id)}`, { action: entry.action });
   } catch (error) {
-    if (error.status === 409) tell(said.decided(error.told.decision));
+    if (error.status === 409) tell(said.decided(error.problem.decision));
     else if (error.status === 404) tell(said.gone);
     else if (!error.status || error.status >= 500 || error.status === 429) {
       state("away");
@@ -302,6 +302,7 @@ function draw(list) {
   drawNumbers(list);
 }
 
+// Not in format.js, which every page with a board carries and whose size is bounded.
 const REAL = new Set(Intl.supportedValuesOf("currency"));
 
 /** An amount of minor units in whole ones, as people type it. */
@@ -422,14 +423,14 @@ let seesSources = true;
 
 async function drawSources() {
   if (!seesSources) return;
-  const told = await call("GET", `${base}/sources`).catch((error) => {
+  const answer = await call("GET", `${base}/sources`).catch((error) => {
     if (error.status !== 403) throw error;
     seesSources = false;
     return null;
   });
-  $("sources").hidden = !told?.sources?.length;
+  $("sources").hidden = !answer?.sources?.length;
   const names = new Set();
-  for (const { source, preset, last_at, last_error } of told?.sources ?? []) {
+  for (const { source, preset, last_at, last_error } of answer?.sources ?? []) {
     names.add(source);
     let item = sourceItems.get(source);
     if (!item) {
@@ -463,8 +464,8 @@ function openTest(element, source) {
     void once(form, async () => {
       const path = `${base}/sources/${encodeURIComponent(source)}/test`;
       // A sample that is refused says why, which is what was asked.
-      const told = await call("POST", path, body.value).catch((error) => error.told ?? Promise.reject(error));
-      outcome.textContent = told.gift ? `${told.outcome}: ${nameOf(told.gift)} · ${facts(told.gift)}` : [told.outcome, told.detail].filter(Boolean).join(": ");
+      const answer = await call("POST", path, body.value).catch((error) => error.problem ?? Promise.reject(error));
+      outcome.textContent = answer.gift ? `${answer.outcome}: ${nameOf(answer.gift)} · ${facts(answer.gift)}` : [answer.outcome, answer.detail].filter(Boolean).join(": ");
     });
   });
   element.append(form);
@@ -524,9 +525,9 @@ function open() {
   const look = async () => {
     if (turn !== mine) return;
     try {
-      const told = await call("GET", `${base}/review`);
+      const answer = await call("GET", `${base}/review`);
       if (turn !== mine) return;
-      waiting = told.review;
+      waiting = answer.review;
       if ($("board").hidden) key.show(true);
       state("live");
       drawWaiting();

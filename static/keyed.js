@@ -61,7 +61,7 @@ export class Key {
     }
   }
 
-  /** Calls the API. A refusal is an error with the answer's `status` and its JSON as `told`; no answer has no status. */
+  /** Calls the API. A refusal is an error with the answer's `status` and its JSON as `problem`; no answer has no status. */
   async call(method, path, body, options = {}) {
     const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
     const headers = text === undefined ? {} : { "content-type": "application/json" };
@@ -69,9 +69,9 @@ export class Key {
     const answer = await fetch(new URL(`.${path}`, HOME), {
       method, headers, body: text, cache: "no-store", signal: AbortSignal.timeout(PATIENCE), ...options,
     });
-    const told = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw Object.assign(new Error(told.detail ?? told.title ?? `${answer.status}`), { status: answer.status, told });
-    return told;
+    const said = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw Object.assign(new Error(said.detail ?? said.title ?? `${answer.status}`), { status: answer.status, problem: said });
+    return said;
   }
 
   /** Shows the board, or the form that asks for a key in its place, with the reason if there is one. */

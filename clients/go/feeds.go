@@ -153,6 +153,23 @@ func path(feed string, parts ...string) string {
 	return text
 }
 
+func (g *Group) path(parts ...string) string {
+	return path(g.Feed, append([]string{"groups", g.Group}, parts...)...)
+}
+
+// stamp is a time as the API has it.
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// between puts two times, of which each may be zero, into a query.
+func between(query url.Values, from, to time.Time) url.Values {
+	for name, at := range map[string]time.Time{"from": from, "to": to} {
+		if !at.IsZero() {
+			query.Set(name, stamp(at))
+		}
+	}
+	return query
+}
+
 func with(reason string) Object {
 	if reason == "" {
 		return Object{}
@@ -221,22 +238,12 @@ func (c *Client) EachEntry(ctx context.Context, feed string, filter LedgerFilter
 			query.Set(name, value)
 		}
 	}
-	for name, at := range map[string]time.Time{"from": filter.From, "to": filter.To} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format("2006-01-02T15:04:05.000Z"))
-		}
-	}
-	return each(ctx, c, path(feed, "ledger"), "entries", query, do)
+	return each(ctx, c, path(feed, "ledger"), "entries", between(query, filter.From, filter.To), do)
 }
 
 // Summary is what the deltas of a feed's ledger add up to, between two times, of which each may be zero.
 func (c *Client) Summary(ctx context.Context, feed string, from, to time.Time) (Object, error) {
-	query := url.Values{}
-	for name, at := range map[string]time.Time{"from": from, "to": to} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format("2006-01-02T15:04:05.000Z"))
-		}
-	}
+	query := between(url.Values{}, from, to)
 	return ask[Object](ctx, c, http.MethodGet, path(feed, "ledger", "summary")+"?"+query.Encode(), nil)
 }
 
@@ -318,7 +325,7 @@ func (c *Client) Blocks(ctx context.Context, feed string) ([]Block, error) {
 func (c *Client) Block(ctx context.Context, feed, user string, until time.Time, retract bool) error {
 	body := Object{"retract": retract}
 	if !until.IsZero() {
-		body["until"] = until.UTC().Format("2006-01-02T15:04:05.000Z")
+		body["until"] = stamp(until)
 	}
 	return c.Call(ctx, http.MethodPut, path(feed, "blocks")+"?user="+url.QueryEscape(user), body, nil, 0)
 }
@@ -376,7 +383,7 @@ func (c *Client) Presence(ctx context.Context, feed string) (Object, error) {
 func (c *Client) Revoke(ctx context.Context, viewer string, before time.Time) error {
 	body := Object{}
 	if !before.IsZero() {
-		body["before"] = before.UTC().Format("2006-01-02T15:04:05.000Z")
+		body["before"] = stamp(before)
 	}
 	return c.Call(ctx, http.MethodPost, "/viewers/revoke?sub="+url.QueryEscape(viewer), body, nil, 0)
 }
@@ -390,37 +397,37 @@ func (g *Group) Claim(ctx context.Context, wait time.Duration) ([]Entry, error) 
 	if g.Lease > 0 {
 		body["lease_ms"] = g.Lease.Milliseconds()
 	}
-	return answer.Entries, g.call(ctx, "claim", body, &answer, wait)
+	return answer.Entries, g.Client.Call(ctx, http.MethodPost, g.path("claim"), body, &answer, wait)
 }
 
 // Ack says how many of them this group had pending.
 func (g *Group) Ack(ctx context.Context, cursors []string) (int, error) {
-	return field[int](ctx, g.Client, http.MethodPost, path(g.Feed, "groups", g.Group, "ack"), Object{"cursors": cursors}, "acked")
+	return field[int](ctx, g.Client, http.MethodPost, g.path("ack"), Object{"cursors": cursors}, "acked")
 }
 
 // Nack gives them to the next claimer.
 func (g *Group) Nack(ctx context.Context, cursors []string) (int, error) {
-	return field[int](ctx, g.Client, http.MethodPost, path(g.Feed, "groups", g.Group, "nack"), Object{"cursors": cursors}, "nacked")
+	return field[int](ctx, g.Client, http.MethodPost, g.path("nack"), Object{"cursors": cursors}, "nacked")
 }
 
 // State is how far it is.
 func (g *Group) State(ctx context.Context) (GroupState, error) {
-	return ask[GroupState](ctx, g.Client, http.MethodGet, path(g.Feed, "groups", g.Group), nil)
+	return ask[GroupState](ctx, g.Client, http.MethodGet, g.path(), nil)
 }
 
 // Seek moves it, and answers the cursor of the entry that is next.
 func (g *Group) Seek(ctx context.Context, to SeekTo) (string, error) {
-	return field[string](ctx, g.Client, http.MethodPost, path(g.Feed, "groups", g.Group, "seek"), to, "cursor")
+	return field[string](ctx, g.Client, http.MethodPost, g.path("seek"), to, "cursor")
 }
 
 // Delete forgets where it was.
 func (g *Group) Delete(ctx context.Context) error {
-	return g.Client.Call(ctx, http.MethodDelete, path(g.Feed, "groups", g.Group), nil, nil, 0)
+	return g.Client.Call(ctx, http.MethodDelete, g.path(), nil, nil, 0)
 }
 
 // DeadLetters are entries that it gave up on.
 func (g *Group) DeadLetters(ctx context.Context) ([]Object, error) {
-	return field[[]Object](ctx, g.Client, http.MethodGet, path(g.Feed, "groups", g.Group, "dead"), nil, "dead")
+	return field[[]Object](ctx, g.Client, http.MethodGet, g.path("dead"), nil, "dead")
 }
 
 // Replay hands dead letters out again, those with these ids, or all for none; it answers how many.
@@ -429,5 +436,5 @@ func (g *Group) Replay(ctx context.Context, ids []string) (int, error) {
 	if len(ids) > 0 {
 		body["ids"] = ids
 	}
-	return field[int](ctx, g.Client, http.MethodPost, path(g.Feed, "groups", g.Group, "dead", "replay"), body, "replayed")
+	return field[int](ctx, g.Client, http.MethodPost, g.path("dead", "replay"), body, "replayed")
 }

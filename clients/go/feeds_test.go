@@ -11,17 +11,6 @@ import (
 	"time"
 )
 
-// need ends the test at an error.
-func need[T any](t *testing.T) func(T, error) T {
-	return func(value T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func TestAWrongAddressIsSaidAtOnce(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -56,23 +45,23 @@ func TestEachMethodDoesWhatItSays(t *testing.T) {
 			t.Fatalf("%v is not %v", got, want)
 		}
 	}
-	object, number := need[Object](t), need[int](t)
+	object, number := must[Object](t), must[int](t)
 	object(g.PatchPolicy(ctx, "show", Object{"totals": []string{"session"}, "points": Object{"EUR": 1}}))
 	is(object(g.Policy(ctx, "show"))["totals"], []any{"session"})
-	need[Goal](t)(g.PutGoal(ctx, "show", "mic", GoalSpec{Title: "Mic", By: "EUR", Period: "session", Target: 1000}))
-	is(need[Goal](t)(g.Goal(ctx, "show", "mic")).Target, int64(1000))
-	is(len(need[[]Goal](t)(g.Goals(ctx, "show"))), 1)
+	must[Goal](t)(g.PutGoal(ctx, "show", "mic", GoalSpec{Title: "Mic", By: "EUR", Period: "session", Target: 1000}))
+	is(must[Goal](t)(g.Goal(ctx, "show", "mic")).Target, int64(1000))
+	is(len(must[[]Goal](t)(g.Goals(ctx, "show"))), 1)
 	object(g.StartSession(ctx, "show", "friday"))
 	paid := gift(1)
 	paid.Value = &Value{Amount: 500, Currency: "EUR"}
-	need[Posted](t)(g.Post(ctx, "show", paid))
+	must[Posted](t)(g.Post(ctx, "show", paid))
 	ok(g.Refund(ctx, "show", "g1", 200, "late"))
 	leaders := object(g.Leaders(ctx, "show", url.Values{"period": {"session"}, "by": {"EUR"}}))["leaders"].([]any)
 	is(leaders[0].(Object)["score"], 300.0)
 	is(object(g.Totals(ctx, "show", 0))["feed"], "show")
 	is(len(object(g.Story(ctx, "show", "g1"))["entries"].([]any)), 2)
 	ok(g.RetractGift(ctx, "show", "g1", ""))
-	need[Posted](t)(g.Post(ctx, "show", gift(2)))
+	must[Posted](t)(g.Post(ctx, "show", gift(2)))
 	ok(g.RetractUser(ctx, "show", "u2"))
 	is(object(g.Feed(ctx, "show"))["rows"], []any{})
 	is(object(g.Summary(ctx, "show", time.Unix(0, 0), time.Time{}))["count"], 0.0)
@@ -87,7 +76,7 @@ func TestEachMethodDoesWhatItSays(t *testing.T) {
 
 	later := gift(3)
 	later.DelayMS = 600_000
-	need[Posted](t)(g.Post(ctx, "show", later))
+	must[Posted](t)(g.Post(ctx, "show", later))
 	var waiting []string
 	ok(g.EachScheduled(ctx, "show", func(it Waiting) error {
 		waiting = append(waiting, it.ID)
@@ -97,26 +86,26 @@ func TestEachMethodDoesWhatItSays(t *testing.T) {
 	ok(g.Cancel(ctx, "show", "g3"))
 
 	spec := DropSpec{Total: 3, PerUser: 3, Gift: Kind{ID: "crown", Name: "Crown"}, Value: &Value{Amount: 900, Currency: "EUR"}}
-	need[Drop](t)(g.PutDrop(ctx, "show", "crown", spec))
+	must[Drop](t)(g.PutDrop(ctx, "show", "crown", spec))
 	mia := User{ID: "u1", Name: "Mia"}
-	need[Sold](t)(g.Sell(ctx, "show", "crown", Sale{ID: "s1", User: mia, Pay: "now"}))
-	held := need[Sold](t)(g.Sell(ctx, "show", "crown", Sale{ID: "s2", User: mia, Pay: "later"}))
-	is(len(need[[]Object](t)(g.Holds(ctx, "show", "u1"))), 1)
+	must[Sold](t)(g.Sell(ctx, "show", "crown", Sale{ID: "s1", User: mia, Pay: "now"}))
+	held := must[Sold](t)(g.Sell(ctx, "show", "crown", Sale{ID: "s2", User: mia, Pay: "later"}))
+	is(len(must[[]Object](t)(g.Holds(ctx, "show", "u1"))), 1)
 	ok(g.Release(ctx, "show", held.Hold))
 	ok(g.RefundSale(ctx, "show", "crown", "s1", 100, "late"))
 	is(object(g.Claimed(ctx, "show", "crown", "s1"))["refunded"], 100.0)
 	ok(g.RetractSale(ctx, "show", "crown", "s1", ""))
-	is(need[Drop](t)(g.Drop(ctx, "show", "crown")).Total, int64(3))
-	is(len(need[[]Drop](t)(g.Drops(ctx, "show"))), 1)
+	is(must[Drop](t)(g.Drop(ctx, "show", "crown")).Total, int64(3))
+	is(len(must[[]Drop](t)(g.Drops(ctx, "show"))), 1)
 
 	object(g.PatchPolicy(ctx, "show", Object{"review": "messages"}))
 	spoken := gift(4)
 	spoken.Message = "hi"
-	need[Posted](t)(g.Post(ctx, "show", spoken))
-	is(need[[]Waiting](t)(g.Review(ctx, "show"))[0].ID, "g4")
+	must[Posted](t)(g.Post(ctx, "show", spoken))
+	is(must[[]Waiting](t)(g.Review(ctx, "show"))[0].ID, "g4")
 	ok(g.Decide(ctx, "show", "g4", "approve"))
 	ok(g.Block(ctx, "show", "troll", time.Time{}, true))
-	is(need[[]Block](t)(g.Blocks(ctx, "show"))[0].User, "troll")
+	is(must[[]Block](t)(g.Blocks(ctx, "show"))[0].User, "troll")
 	ok(g.Unblock(ctx, "show", "troll"))
 	ok(g.Control(ctx, "show", "pause", ""))
 	is(object(g.Presence(ctx, "show"))["watchers"], 0.0)
@@ -126,17 +115,17 @@ func TestEachMethodDoesWhatItSays(t *testing.T) {
 
 	object(g.PutWebhook(ctx, "show", "game", WebhookSpec{URL: "http://127.0.0.1:9/", Secret: secret}))
 	is(object(g.Webhook(ctx, "show", "game"))["state"], "active")
-	is(len(need[[]Object](t)(g.Webhooks(ctx, "show"))), 1)
+	is(len(must[[]Object](t)(g.Webhooks(ctx, "show"))), 1)
 	ok(g.DeleteWebhook(ctx, "show", "game"))
 
 	group := &Group{Client: g.Client, Feed: "show", Group: "g", Consumer: "c", Max: 2}
-	entries := need[[]Entry](t)(group.Claim(ctx, time.Second))
+	entries := must[[]Entry](t)(group.Claim(ctx, time.Second))
 	is(number(group.Ack(ctx, []string{entries[0].Cursor})), 1)
 	is(number(group.Nack(ctx, []string{entries[1].Cursor})), 1)
-	is(need[GroupState](t)(group.State(ctx)).Pending, int64(1))
-	is(len(need[[]GroupState](t)(g.Groups(ctx, "show"))), 1)
-	is(need[string](t)(group.Seek(ctx, SeekTo{Cursor: entries[0].Cursor})), entries[0].Cursor)
-	is(len(need[[]Object](t)(group.DeadLetters(ctx))), 0)
+	is(must[GroupState](t)(group.State(ctx)).Pending, int64(1))
+	is(len(must[[]GroupState](t)(g.Groups(ctx, "show"))), 1)
+	is(must[string](t)(group.Seek(ctx, SeekTo{Cursor: entries[0].Cursor})), entries[0].Cursor)
+	is(len(must[[]Object](t)(group.DeadLetters(ctx))), 0)
 	is(number(group.Replay(ctx, nil)), 0)
 	ok(group.Delete(ctx))
 	for found := ""; found != "show"; {

@@ -182,7 +182,7 @@ func (c *Client) Post(ctx context.Context, feed string, gift Gift) (posted Poste
 	if gift.ID == "" {
 		gift.ID = freshID()
 	}
-	err = c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts", gift, &posted, 0)
+	err = c.Call(ctx, http.MethodPost, path(feed, "gifts"), gift, &posted, 0)
 	posted.ID = gift.ID
 	if err != nil {
 		err = &SendError{IDs: []string{gift.ID}, Err: err}
@@ -206,8 +206,7 @@ func (c *Client) PostAll(ctx context.Context, feed string, gifts []Gift) ([]Resu
 		var answer struct {
 			Results []Result `json:"results"`
 		}
-		path := "/feeds/" + url.PathEscape(feed) + "/gifts/batch"
-		if err := c.Call(ctx, http.MethodPost, path, map[string]any{"gifts": batch}, &answer, 0); err != nil {
+		if err := c.Call(ctx, http.MethodPost, path(feed, "gifts", "batch"), map[string]any{"gifts": batch}, &answer, 0); err != nil {
 			return results, &SendError{IDs: ids, Err: err}
 		}
 		for _, result := range answer.Results {
@@ -220,26 +219,20 @@ func (c *Client) PostAll(ctx context.Context, feed string, gifts []Gift) ([]Resu
 
 // Retract takes a row back everywhere.
 func (c *Client) Retract(ctx context.Context, feed, row string) error {
-	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/rows/"+url.PathEscape(row), nil, nil, 0)
+	return c.Call(ctx, http.MethodDelete, path(feed, "rows", row), nil, nil, 0)
 }
 
 // RetractGift takes one gift back by its id; reason may be empty.
 func (c *Client) RetractGift(ctx context.Context, feed, gift, reason string) error {
-	var body any
-	if reason != "" {
-		body = map[string]string{"reason": reason}
-	}
-	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/retract?id="+url.QueryEscape(gift), body, nil, 0)
+	return c.Call(ctx, http.MethodPost, path(feed, "gifts", "retract")+"?id="+url.QueryEscape(gift), with(reason), nil, 0)
 }
 
 // Refund takes a part of a gift's value back. refunded is all that is refunded so far, in minor units: a repeat changes
 // nothing.
 func (c *Client) Refund(ctx context.Context, feed, gift string, refunded int64, reason string) error {
-	body := map[string]any{"refunded": refunded}
-	if reason != "" {
-		body["reason"] = reason
-	}
-	return c.Call(ctx, http.MethodPost, "/feeds/"+url.PathEscape(feed)+"/gifts/refund?id="+url.QueryEscape(gift), body, nil, 0)
+	body := with(reason)
+	body["refunded"] = refunded
+	return c.Call(ctx, http.MethodPost, path(feed, "gifts", "refund")+"?id="+url.QueryEscape(gift), body, nil, 0)
 }
 
 // Sale is units of a drop that somebody wants. Without ID, Sell makes one, so that a retry is not a second sale.
@@ -268,8 +261,7 @@ func (c *Client) Sell(ctx context.Context, feed, drop string, sale Sale) (sold S
 	if sale.ID == "" {
 		sale.ID = freshID()
 	}
-	path := "/feeds/" + url.PathEscape(feed) + "/drops/" + url.PathEscape(drop) + "/claims"
-	if err = c.Call(ctx, http.MethodPost, path, sale, &sold, 0); err != nil {
+	if err = c.Call(ctx, http.MethodPost, path(feed, "drops", drop, "claims"), sale, &sold, 0); err != nil {
 		err = &SendError{IDs: []string{sale.ID}, Err: err}
 	}
 	return sold, err
@@ -277,18 +269,17 @@ func (c *Client) Sell(ctx context.Context, feed, drop string, sale Sale) (sold S
 
 // Confirm says that a hold was paid: its gift is shown.
 func (c *Client) Confirm(ctx context.Context, feed, hold string) (sold Sold, err error) {
-	path := "/feeds/" + url.PathEscape(feed) + "/holds/" + url.PathEscape(hold) + "/confirm"
-	return sold, c.Call(ctx, http.MethodPost, path, nil, &sold, 0)
+	return sold, c.Call(ctx, http.MethodPost, path(feed, "holds", hold, "confirm"), nil, &sold, 0)
 }
 
 // Release cancels a hold: its units are free again.
 func (c *Client) Release(ctx context.Context, feed, hold string) error {
-	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/holds/"+url.PathEscape(hold), nil, nil, 0)
+	return c.Call(ctx, http.MethodDelete, path(feed, "holds", hold), nil, nil, 0)
 }
 
 // Cancel cancels a scheduled gift; a *Problem with status 409 when it was shown already.
 func (c *Client) Cancel(ctx context.Context, feed, gift string) error {
-	return c.Call(ctx, http.MethodDelete, "/feeds/"+url.PathEscape(feed)+"/scheduled?id="+url.QueryEscape(gift), nil, nil, 0)
+	return c.Call(ctx, http.MethodDelete, path(feed, "scheduled")+"?id="+url.QueryEscape(gift), nil, nil, 0)
 }
 
 // Group reads a feed's ledger at its own pace.
@@ -447,11 +438,14 @@ func (g *Group) handle(ctx context.Context, handlers Handlers, entry Entry) (err
 // settle acknowledges and gives back, also when ctx has ended, or what was done would come again. Where nobody answers, the
 // leases run out and the entries come again.
 func (g *Group) settle(ctx context.Context, done, rest []string) {
-	telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := g.tell(telling, "ack", done)
-	if err == nil {
-		err = g.tell(telling, "nack", rest)
+	var err error
+	if len(done) > 0 {
+		_, err = g.Ack(settling, done)
+	}
+	if err == nil && len(rest) > 0 {
+		_, err = g.Nack(settling, rest)
 	}
 	if err != nil {
 		g.log().Warn("tipcast: entries will come again, their acknowledgement failed", "feed", g.Feed, "group", g.Group, "error", err)
@@ -463,7 +457,7 @@ func (g *Group) claim(ctx context.Context, body, into any, wait time.Duration, g
 	since := time.Now()
 	for {
 		asking, cancel := context.WithTimeout(ctx, wait+outage)
-		err := g.call(asking, "claim", body, into, wait)
+		err := g.Client.Call(asking, http.MethodPost, g.path("claim"), body, into, wait)
 		cancel()
 		var refused *Problem
 		isRefused := errors.As(err, &refused)
@@ -487,18 +481,6 @@ func (g *Group) log() *slog.Logger {
 		return g.Log
 	}
 	return slog.Default()
-}
-
-func (g *Group) tell(ctx context.Context, what string, cursors []string) error {
-	if len(cursors) == 0 {
-		return nil
-	}
-	return g.call(ctx, what, map[string]any{"cursors": cursors}, nil, 0)
-}
-
-func (g *Group) call(ctx context.Context, what string, body, into any, wait time.Duration) error {
-	path := "/feeds/" + url.PathEscape(g.Feed) + "/groups/" + url.PathEscape(g.Group) + "/" + what
-	return g.Client.Call(ctx, http.MethodPost, path, body, into, wait)
 }
 
 // Call makes one request below /v1. The answer goes into into, unless it is nil; wait is added to an attempt's time.

@@ -1,6 +1,7 @@
 // Which entries were handled before, in a table beside a program's own data.
 
 const ID = /^[A-Za-z0-9_.-]{1,64}\/[0-9]{1,16}$/;
+const ASYNC = "with SQLite the function given to once() must not be async: its transaction would be over before it is";
 const TABLE = /^[A-Za-z_][A-Za-z0-9_.]{0,99}$/;
 
 export class EventStore {
@@ -46,12 +47,12 @@ class Sqlite {
   }
 
   once(insert, work) {
+    // Known before it begins: what such a function does after its first wait could not be undone.
+    if (work.constructor.name === "AsyncFunction") throw new TypeError(ASYNC);
     this.#database.exec("BEGIN IMMEDIATE");
     try {
       const fresh = Number(this.#database.prepare(insert).run().changes) === 1;
-      if (fresh && typeof work(this.#database)?.then === "function") {
-        throw new TypeError("with SQLite the function given to once() must not be async: its transaction would be over before it is");
-      }
+      if (fresh && typeof work(this.#database)?.then === "function") throw new TypeError(ASYNC);
       this.#database.exec(fresh ? "COMMIT" : "ROLLBACK");
       return fresh;
     } catch (error) {

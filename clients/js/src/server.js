@@ -65,7 +65,7 @@ export class Tipcast {
   }
 
   retractGift(feed, gift, reason) {
-    return this.call("POST", path`/feeds/${feed}/gifts/retract` + query({ id: gift }), reason === undefined ? undefined : { reason });
+    return this.call("POST", path`/feeds/${feed}/gifts/retract` + query({ id: gift }), { reason });
   }
 
   refund(feed, gift, refunded, reason) {
@@ -100,7 +100,7 @@ export class Tipcast {
   }
 
   retractSale(feed, drop, claim, reason) {
-    return this.call("POST", path`/feeds/${feed}/drops/${drop}/claims/retract` + query({ id: claim }), reason === undefined ? undefined : { reason });
+    return this.call("POST", path`/feeds/${feed}/drops/${drop}/claims/retract` + query({ id: claim }), { reason });
   }
 
   holds(feed, user) {
@@ -151,7 +151,7 @@ export class Tipcast {
   }
 
   replay(feed, group, ids) {
-    return this.call("POST", path`/feeds/${feed}/groups/${group}/dead/replay`, ids === undefined ? {} : { ids }).then((it) => it.replayed);
+    return this.call("POST", path`/feeds/${feed}/groups/${group}/dead/replay`, { ids }).then((it) => it.replayed);
   }
 
   consume(feed, group, handle, options) {
@@ -207,7 +207,7 @@ export class Tipcast {
   }
 
   session(feed, id) {
-    return this.call("POST", path`/feeds/${feed}/session`, id === undefined ? {} : { id });
+    return this.call("POST", path`/feeds/${feed}/session`, { id });
   }
 
   review(feed) {
@@ -267,7 +267,7 @@ export class Tipcast {
   }
 
   async revoke(viewer, before) {
-    await this.call("POST", "/viewers/revoke" + query({ sub: viewer }), before === undefined ? {} : { before });
+    await this.call("POST", "/viewers/revoke" + query({ sub: viewer }), { before });
   }
 
   /** Every item of a list that comes in pages. */

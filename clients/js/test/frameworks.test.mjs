@@ -10,18 +10,10 @@ import WebSocket from "ws";
 import { Ticker, useFeed } from "tipcast/react";
 import { feed as feedStore } from "tipcast/svelte";
 import { useFeed as useFeedOfVue } from "tipcast/vue";
-import { Gateway } from "./gateway.mjs";
+import { Gateway, until } from "./gateway.mjs";
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = false;
 const rose = (name) => ({ user: { id: name.toLowerCase(), name }, gift: { id: "rose", name: "Rose" } });
-
-async function until(what, done) {
-  const deadline = Date.now() + 30_000;
-  while (!done()) {
-    assert.ok(Date.now() < deadline, `not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 test("React: a feed is state, another feed connects anew, and leaving closes it", async (t) => {
   const gateway = await Gateway.start(t);

@@ -2,12 +2,28 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const BINARY = process.env.TIPCAST ?? new URL("../../../target/debug/tipcast", import.meta.url).pathname;
+
+/** Waits until `done()`, which may be a promise; a test that waits too long says for what. */
+export async function until(what, done) {
+  const deadline = Date.now() + 30_000;
+  while (!(await done())) {
+    if (Date.now() > deadline) throw new Error(`not in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A Node that has SQLite: this one, the one that .ci/need-node brings, or none. */
+export async function nodeWithSqlite() {
+  if (await import("node:sqlite").then(() => true, () => false)) return process.execPath;
+  const newer = new URL(`../../../target/node/node_modules/node-linux-${process.arch}/bin/node`, import.meta.url).pathname;
+  return existsSync(newer) ? newer : undefined;
+}
 
 export class Gateway {
   #dir = mkdtempSync(join(tmpdir(), "tipcast-"));

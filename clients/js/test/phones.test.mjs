@@ -6,19 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import WebSocket from "ws";
-import { Gateway } from "./gateway.mjs";
+import { Gateway, until } from "./gateway.mjs";
 
 const guide = readFileSync(new URL("../../../docs/PHONES.md", import.meta.url), "utf8");
 const [, program] = /On React Native and Expo:\n\n```js\n([\s\S]*?)```/.exec(guide);
 const rose = (id) => ({ id, user: { id, name: id }, gift: { id: "rose", name: "Rose" } });
-
-async function until(what, done) {
-  const deadline = Date.now() + 30_000;
-  while (!done()) {
-    assert.ok(Date.now() < deadline, `not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 test("an app in the background lets go, and comes back to where it was", async (t) => {
   const gateway = await Gateway.start(t);

@@ -1,20 +1,18 @@
 // The programs of the README for backends, word for word but for the gateway's address and the secret.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import { Gateway } from "./gateway.mjs";
+import { Gateway, nodeWithSqlite, until } from "./gateway.mjs";
 
 const here = new URL("../", import.meta.url).pathname;
-const newer = new URL(`../../../target/node/node_modules/node-linux-${process.arch}/bin/node`, import.meta.url).pathname;
-const hasSqlite = await import("node:sqlite").then(() => true, () => false);
-const node = hasSqlite ? process.execPath : existsSync(newer) ? newer : undefined;
+const node = await nodeWithSqlite();
 
 const programs = [...readFileSync(join(here, "README.md"), "utf8").split("## From a backend")[1].split("\n## ")[0].matchAll(/```js\n([\s\S]*?)```/g)].map(([, text]) => text);
 
@@ -33,17 +31,9 @@ function run(t, text, using = process.execPath) {
   return { dir, process: process_, ended };
 }
 
-async function until(what, done) {
-  const deadline = Date.now() + 30_000;
-  while (!(await done())) {
-    assert.ok(Date.now() < deadline, `not in time: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 30));
-  }
-}
-
 test("a backend sends and credits", { skip: !node && "no Node with SQLite" }, async (t) => {
   const gateway = await Gateway.start(t);
-  const { process: program, ended } = run(t, programs[0].replace("https://gateway.example", gateway.url).replace(', { key: "tck_…" }', ""), node);
+  const { dir, process: program, ended } = run(t, programs[0].replace("https://gateway.example", gateway.url).replace(', { key: "tck_…" }', ""), node);
   await gateway.put("demo/goals/mic", { title: "Mic", by: "EUR", period: "day", target: 100 }).catch(() => {});
   await until("the gift is credited", async () => {
     const answer = await fetch(`${gateway.url}/v1/feeds/demo/groups/game`);
@@ -53,6 +43,9 @@ test("a backend sends and credits", { skip: !node && "no Node with SQLite" }, as
   });
   program.kill("SIGTERM");
   assert.deepEqual(await ended, [0, null]);
+  const read = `const { DatabaseSync } = await import("node:sqlite"); console.log(JSON.stringify(new DatabaseSync("game.db").prepare("SELECT * FROM accounts").all()))`;
+  const accounts = execFileSync(node, ["--input-type=module", "-e", read], { cwd: dir, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  assert.deepEqual(JSON.parse(accounts), [{ currency: "EUR", amount: 150 }]);
 });
 
 test("a webhook is verified", async (t) => {

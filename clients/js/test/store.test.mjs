@@ -2,16 +2,16 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
 import test from "node:test";
 import { EventStore } from "tipcast/server";
+import { nodeWithSqlite } from "./gateway.mjs";
 
 const entry = { event_id: "show/1" };
 const sqlite = await import("node:sqlite").catch(() => undefined);
-const newer = new URL(`../../../target/node/node_modules/node-linux-${process.arch}/bin/node`, import.meta.url).pathname;
+const node = await nodeWithSqlite();
 
-test("on SQLite", { skip: !sqlite && !existsSync(newer) && "this Node has no SQLite, and no newer one is installed" }, async () => {
-  if (!sqlite) return void execFileSync(newer, ["--test", "--test-name-pattern=on SQLite", new URL(import.meta.url).pathname], { stdio: "pipe", env: { ...process.env, NODE_TEST_CONTEXT: "" } });
+test("on SQLite", { skip: !node && "this Node has no SQLite, and no newer one is installed" }, async () => {
+  if (!sqlite) return void execFileSync(node, ["--test", "--test-name-pattern=on SQLite", new URL(import.meta.url).pathname], { stdio: "pipe", env: { ...process.env, NODE_TEST_CONTEXT: "" } });
   const db = new sqlite.DatabaseSync(":memory:");
   db.exec("CREATE TABLE accounts (user TEXT PRIMARY KEY, amount INTEGER)");
   const store = new EventStore(db);

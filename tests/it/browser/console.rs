@@ -54,6 +54,18 @@ const NOTICE: &str = "document.getElementById('notice').textContent";
 const WIDE: &str = "[document.documentElement.scrollWidth <= innerWidth, [...document.querySelectorAll('body *')]
         .filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 0.5 && !e.closest('.window')).map(e => e.className)]";
 
+/// Every screen, by what its address has behind #/.
+const SCREENS: [&str; 8] = [
+    "overview",
+    "feeds",
+    "feeds/show",
+    "gift?feed=show&id=g1",
+    "ledger/show",
+    "readers",
+    "sources/show",
+    "access",
+];
+
 const LETTERS: &str = "document.querySelectorAll('#dead .letter').length";
 
 #[tokio::test]
@@ -126,16 +138,7 @@ async fn on_a_machine_without_keys_it_needs_none_and_speaks_chinese_on_a_phone()
     page.go(&format!("{}/console?lang=zh#/readers", app.url())).await;
     page.until(LETTERS, json!(2)).await;
     page.until(&texts("#dead .head button"), json!(["全部重新发送", "重新发送所选"])).await;
-    for screen in [
-        "overview",
-        "feeds",
-        "feeds/show",
-        "gift?feed=show&id=g1",
-        "ledger/show",
-        "readers",
-        "sources/show",
-        "access",
-    ] {
+    for screen in SCREENS {
         page.eval(&format!("location.hash = '#/{screen}'")).await;
         page.until("document.getElementById('state').textContent", json!("已连接")).await;
         page.until("document.querySelectorAll('[data-screen]:not([hidden])').length", json!(1)).await;
@@ -206,8 +209,7 @@ async fn give(app: &TestApp, feed: &str, id: &str, user: &str, more: Value) -> S
 /// A gateway with keys, and a page of its console at `screen`, whose key is `key`.
 async fn opened<'a>(driver: &'a Driver, app: &TestApp, screen: &str, key: &str) -> Page<'a> {
     let page = driver.blank().await;
-    let size = json!({"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-    page.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    page.is_a_desktop().await;
     page.go(&format!("{}/console?lang=en#/{screen}", app.url())).await;
     page.until("document.getElementById('unlock').hidden", json!(false)).await;
     page.fill("#key", key).await;
@@ -238,6 +240,10 @@ async fn one_feed_is_live_and_each_change_shows_before_and_after() {
     give(&app, "show", "g2", "Mia", Value::Null).await;
     page.until(&texts("#feed-rows .name"), json!(["Mia", HOSTILE])).await;
     page.until(&texts("#feed-scheduled .name"), json!(["Ada"])).await;
+    // A row that stays grows older on screen.
+    let age = "document.querySelector('#feed-rows li:last-child time').textContent";
+    let young = page.eval(&format!("return {age}")).await;
+    page.until(&format!("{age} !== {young}"), json!(true)).await;
 
     // The policy: a field of each of the API's, what changes and what it means, then it is saved.
     page.click("section[aria-labelledby=policy-title] button").await;
@@ -495,9 +501,7 @@ async fn a_key_that_observes_sees_every_screen_and_changes_nothing() {
     give(&app, "show", "g1", "Mia", Value::Null).await;
     let driver = Driver::start();
     let page = opened(&driver, &app, "overview", &observer).await;
-    for screen in
-        ["feeds", "feeds/show", "gift?feed=show&id=g1", "ledger/show", "readers", "sources/show", "access"]
-    {
+    for screen in &SCREENS[1..] {
         page.eval(&format!("location.hash = '#/{screen}'")).await;
         page.until("document.getElementById('state').textContent", json!("live")).await;
         page.until(&format!("{NOTICE}.includes('right')"), json!(false)).await;
@@ -541,16 +545,7 @@ async fn every_screen_can_be_used_without_seeing_it_in_light_and_dark() {
     let page = opened(&driver, &app, "overview", KEY).await;
     for scheme in ["light", "dark"] {
         page.prefers(&[("prefers-color-scheme", scheme)]).await;
-        for screen in [
-            "overview",
-            "feeds",
-            "feeds/show",
-            "gift?feed=show&id=g1",
-            "ledger/show",
-            "readers",
-            "sources/show",
-            "access",
-        ] {
+        for screen in SCREENS {
             page.eval(&format!("location.hash = '#/{screen}'")).await;
             page.until("document.getElementById('state').textContent", json!("live")).await;
             page.until("[...document.querySelectorAll('[data-screen]:not([hidden])')].map(it => it.textContent.length > 60)", json!([true])).await;

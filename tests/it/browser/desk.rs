@@ -241,8 +241,7 @@ async fn rows_on_air_are_one_line_each_searched_and_filtered_by_amount() {
     }
     let driver = Driver::start();
     let page = driver.blank().await;
-    let size = json!({"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-    page.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    page.is_a_desktop().await;
     page.go(&format!("{base}/desk/show?lang=en")).await;
     page.until(LIVE, json!(["Cem", "Bea", "Ann"])).await;
     let heights = "[...document.querySelectorAll('#live li')].every(li => li.offsetHeight < 60)";

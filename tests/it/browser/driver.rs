@@ -218,6 +218,12 @@ impl Page<'_> {
         self.devtools("Emulation.setDeviceMetricsOverride", size).await;
     }
 
+    /// As if it were a window of a usual size.
+    pub async fn is_a_desktop(&self) {
+        let size = json!({ "width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
     async fn element(&self, css: &str) -> String {
         let found = self.command("/element", json!({ "using": "css selector", "value": css })).await;
         found[ELEMENT].as_str().expect("an element has a name").to_owned()

@@ -16,8 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import httpx
 
 from . import _requests
-from ._requests import Request, feed_path, query
-from ._requests import part as _part
+from ._requests import Request, base_of, feed_path, query
 from ._types import Claimed, Entry, Gift, Posted, Sale
 
 #: Ceilings of the back-off in seconds: the first, and the most.
@@ -95,9 +94,7 @@ class AsyncTipcast:
         timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        if not url.startswith(("https://", "http://")):
-            raise ValueError(f"{url!r} is no address of a gateway; it begins with https:// or http://")
-        self._base = url.rstrip("/") + "/v1"
+        self._base = base_of(url)
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._patience, self._timeout = patience, timeout
         self._own = http is None
@@ -119,7 +116,7 @@ class AsyncTipcast:
         """Sends one gift, once, however often it has to be sent. An exception has its `id`, also one that was made here."""
         named = _with_id(gift)
         try:
-            return cast(Posted, await self.call("POST", f"/feeds/{_part(feed)}/gifts", named))
+            return cast(Posted, await self.call("POST", feed_path(feed, "gifts"), named))
         except _Failed as error:
             error.ids = [named["id"]]
             raise
@@ -133,7 +130,7 @@ class AsyncTipcast:
         try:
             for start in range(0, len(all_of_them), 128):
                 body = {"gifts": all_of_them[start : start + 128]}
-                answer = await self.call("POST", f"/feeds/{_part(feed)}/gifts/batch", body)
+                answer = await self.call("POST", feed_path(feed, "gifts", "batch"), body)
                 results += [{**result, "index": start + result["index"]} for result in answer["results"]]
         except _Failed as error:
             error.ids = [gift["id"] for gift in all_of_them]
@@ -144,7 +141,7 @@ class AsyncTipcast:
         """Claims units of a drop: sold at once with `"pay": "now"`, held with `"later"`. An exception has the claim's `id`."""
         named: dict[str, Any] = {"id": uuid.uuid4().hex, **claim}
         try:
-            return cast(dict[str, Any], await self.call("POST", f"/feeds/{_part(feed)}/drops/{_part(drop)}/claims", named))
+            return cast(dict[str, Any], await self.call("POST", feed_path(feed, "drops", drop, "claims"), named))
         except _Failed as error:
             error.ids = [named["id"]]
             raise
@@ -155,7 +152,7 @@ class AsyncTipcast:
         self, feed: str, group: str, consumer: str, *, max: int = 128, wait_ms: int = 20_000, lease_ms: int = 30_000
     ) -> list[Entry]:
         body = {"consumer": consumer, "max": max, "wait_ms": wait_ms, "lease_ms": lease_ms}
-        path = f"/feeds/{_part(feed)}/groups/{_part(group)}/claim"
+        path = feed_path(feed, "groups", group, "claim")
         return cast(Claimed, await self.call("POST", path, body, timeout=wait_ms / 1000 + self._timeout))["entries"]
 
     async def consume(

@@ -23,6 +23,13 @@ class Request(Generic[_T]):
     read: Callable[[Any], _T]
 
 
+def base_of(url: str) -> str:
+    """What every path is behind. A `ValueError` for what is no address."""
+    if not url.startswith(("https://", "http://")):
+        raise ValueError(f"{url!r} is no address of a gateway; it begins with https:// or http://")
+    return url.rstrip("/") + "/v1"
+
+
 def part(name: str) -> str:
     """One part of a path, or one value of a query."""
     return quote(name, safe="")

@@ -16,7 +16,7 @@ import httpx
 
 from . import _requests
 from ._client import AsyncTipcast, Handler
-from ._requests import Request
+from ._requests import Request, base_of
 from ._types import Entry, Gift, Posted, Sale
 
 _T = TypeVar("_T")
@@ -51,8 +51,7 @@ class Tipcast:
         timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        if not url.startswith(("https://", "http://")):
-            raise ValueError(f"{url!r} is no address of a gateway; it begins with https:// or http://")
+        base_of(url)  # A wrong one is said here, not by the first call.
         self._make: Callable[[], AsyncTipcast] = lambda: AsyncTipcast(url, key, patience=patience, timeout=timeout, http=http)
         self._starting = threading.Lock()
         self._process = 0
