@@ -47,6 +47,11 @@ const EXPIRY_SWEEP: (Duration, usize) = (Duration::from_millis(100), 16_384);
 /// With less room than this the store is said to be full: most calls that take something in are smaller.
 const FULL_BELOW_BYTES: i64 = 64 << 10;
 
+/// The parts of the bound that are left free below and above it for what the gateway writes by itself, as a feed's name in the list of
+/// feeds: gifts end a hundredth below the bound, and what ends or shows something that is there 4 % above it.
+const FREE_BELOW: i64 = 100;
+const WISHES_ABOVE: i64 = 25;
+
 /// How long the thread waits for something to do before it looks around.
 const MAX_IDLE_WAIT: Duration = Duration::from_secs(1);
 
@@ -178,7 +183,7 @@ impl StoreThread {
             // The caller has stopped waiting, so the call need not run.
             return;
         }
-        if matches!(call.work, StoreRequest::Row) && self.bytes + FULL_BELOW_BYTES > self.most {
+        if matches!(call.work, StoreRequest::Row) && self.bytes + FULL_BELOW_BYTES > self.bound() {
             let _ = call.to.send(Err(self.full()));
             return;
         }
@@ -215,9 +220,9 @@ impl StoreThread {
         let is_row = matches!(call.work, StoreRequest::Row);
         let growth = weight::growth(&changes.effects, &changes.undo);
         let bound = match &call.work {
-            StoreRequest::Script { script: ScriptText { room: Room::Bound, .. }, .. } => self.most,
+            StoreRequest::Script { script: ScriptText { room: Room::Bound, .. }, .. } => self.bound(),
             StoreRequest::Script { script: ScriptText { room: Room::Reserve, .. }, .. } => {
-                self.most.saturating_add(self.most / 20)
+                self.most.saturating_add(self.most / WISHES_ABOVE)
             }
             _ => i64::MAX,
         };
@@ -263,6 +268,11 @@ impl StoreThread {
             // A caller that has gone needs no answer.
             _ => drop(held.to.send(held.answer)),
         }
+    }
+
+    /// What the data may take before gifts are refused.
+    fn bound(&self) -> i64 {
+        self.most - FULL_BELOW_BYTES.min(self.most / FREE_BELOW)
     }
 
     fn full(&self) -> CallRefusal {

@@ -99,6 +99,12 @@ async fn a_full_store_refuses_gifts_says_so_and_goes_on_with_everything_else() {
         panic!("they never end");
     };
     wishes().await;
+    // Nor does a group that is refused leave anything behind.
+    for n in 0..300 {
+        let path = format!("/v1/feeds/show/groups/refused-{n}/claim");
+        let said = gateway.call("POST", &path, Some(r#"{"consumer":"c"}"#)).await;
+        assert_eq!(said.problem(503)["type"], "/problems/store-full", "{n}");
+    }
     let bytes = store_bytes(&gateway).await;
     assert!(bytes <= (1 << 20) + (1 << 20) / 20, "{bytes}");
     drop(gateway);

@@ -11,7 +11,7 @@ use crate::engine::protocol::words::Words;
 pub enum Room {
     /// However full it is.
     Any,
-    /// A twentieth above the bound: what is refused at the bound is most of what comes, and the rest goes on for a while.
+    /// 4 % above the bound: what is refused at the bound is most of what comes, and the rest goes on for a while.
     Reserve,
     /// Up to the bound.
     Bound,

@@ -27,7 +27,7 @@ pub enum Use {
     Reads,
     /// It ends, acknowledges, takes back or shows what is stored already: however little room there is.
     Always,
-    /// It writes little, by somebody's wish: refused a twentieth above the bound.
+    /// It writes little, by somebody's wish: refused 4 % above the bound.
     Writes,
     /// It takes in what comes from outside, so that there is more afterwards: refused where there is no room.
     Grows,

@@ -142,22 +142,23 @@ impl Webhooks {
         call.key("hooks", &hooks).arg("reader", &job.reader).arg("name", &key.name);
         call.arg("was", was).arg("to", text).arg("gathers", to.map_or(0, |hook| hook.spec.batch_ms));
         call.arg("readers_at_most", READERS_MAX).arg("stamp", random());
-        let reply: Vec<u8> = self.runner.run(&call).await?;
-        if reply == b"done" && to.is_some() {
+        let reply: Result<Vec<u8>, Fault> = self.runner.run(&call).await;
+        let is_done = reply.as_ref().is_ok_and(|reply| reply == b"done");
+        if is_done && to.is_some() {
             // Again: one that went at the same time may have taken the feed off the list.
             note(&self.runner, &feeds, feed.as_str()).await?;
             if !was.is_empty() && to.is_some_and(may_have_waited) {
                 self.attaching.jobs.register(&job, 0, self.runner.clock(Some(now))).await?;
             }
         }
-        if reply == b"done" && to.is_none() {
+        if is_done && to.is_none() {
             self.attaching.jobs.remove(&job).await?;
         }
         let left: u64 = self.runner.get(&hooks, redis::cmd("HLEN").arg(&hooks)).await?;
         if left == 0 {
             unnote(&self.runner, &feeds, feed.as_str()).await?;
         }
-        Ok(reply)
+        reply
     }
 
     async fn swap_of_all(

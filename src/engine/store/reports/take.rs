@@ -31,7 +31,11 @@ impl Store {
                 // Listed before it is there: one that is listed and is not does no harm.
                 note(&self.parts.runner, &self.parts.groups.list_of(feed), &name_of_group(feed, group))
                     .await?;
-                reply = self.parts.groups.try_take(feed, &reader, ask, now, true).await?;
+                let made = self.parts.groups.try_take(feed, &reader, ask, now, true).await;
+                if made.is_err() {
+                    self.parts.groups.unnote_unless_there(feed, group).await?;
+                }
+                reply = made?;
             }
             if reply.first().is_none_or(|what| what != b"ok") {
                 self.parts.groups.unnote_unless_there(feed, group).await?;
