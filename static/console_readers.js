@@ -47,6 +47,10 @@ function webhookItem(it) {
       const { attempts: all } = await call("GET", `${hookPath(it)}/attempts`);
       list(attempts, all.map((one) => make("li", one.error || one.status >= 300 ? "bad" : "", cameBack(one))));
     }),
+    ...(bad || it.last_error ? [act(words.send_now, async () => {
+      await call("POST", `${hookPath(it)}/retry`);
+      notice(words.sends(name));
+    })] : []),
     menu(act(words.edit, () => editWebhook(it.feed, it), "plain"), act(words.delete, () => deleteWebhook(it), "plain"))), attempts);
   return item;
 }

@@ -43,12 +43,21 @@ pub struct Batch {
     pub not_before: i64,
     /// How long before that this was decided. More than that is left only where the clock was set back since.
     pub pause_ms: u64,
+    /// A node is sending it.
+    #[serde(default)]
+    pub is_held: bool,
 }
 
 impl Batch {
-    /// It is not sent within `ms` milliseconds from `now`.
+    /// It is not sent within `ms` milliseconds from `now`, after a failure.
     fn wait(&mut self, ms: u64, now: Millis) {
-        (self.not_before, self.pause_ms) = (now.plus(ms).0, ms);
+        (self.not_before, self.pause_ms, self.is_held) = (now.plus(ms).0, ms, false);
+    }
+
+    /// It is this node's to send, for as long.
+    fn hold(&mut self, ms: u64, now: Millis) {
+        self.wait(ms, now);
+        self.is_held = true;
     }
 }
 
@@ -181,6 +190,16 @@ impl Progress {
         (at < batch.len).then_some(batch.tries)
     }
 
+    /// Ends a pause after a failure that was decided before `asked_at`, when somebody asked for the webhook to send at once.
+    pub fn end_pause(&mut self, asked_at: Millis) {
+        if let Some(batch) = self.batch.as_mut().filter(|batch| !batch.is_held) {
+            let decided_at = batch.not_before.saturating_sub_unsigned(batch.pause_ms);
+            if decided_at <= asked_at.0 {
+                batch.not_before = decided_at;
+            }
+        }
+    }
+
     /// Decides what is next; `id` names a batch that is new. A batch that is to be sent is the caller's for
     /// `hold_ms`, once the progress is kept.
     pub fn next(
@@ -216,7 +235,7 @@ impl Progress {
         }
         if let Some(batch) = &mut self.batch {
             batch.tries += 1;
-            batch.wait(hold_ms, now);
+            batch.hold(hold_ms, now);
             return Next::Send;
         }
         let unwanted = side.iter().take_while(|it| !spec.wants(it)).count();
@@ -246,8 +265,10 @@ impl Progress {
         self.suspect = suspect;
         let id = id.to_owned();
         let (first, since) = (first.0, now.0);
-        let (tries, refused, not_before, pause_ms) = (1, 0, now.plus(hold_ms).0, hold_ms);
-        let batch = Batch { id, first, len, again, round, tries, refused, since, not_before, pause_ms };
+        let (tries, refused, not_before, pause_ms, is_held) = (1, 0, now.0, 0, false);
+        let mut batch =
+            Batch { id, first, len, again, round, tries, refused, since, not_before, pause_ms, is_held };
+        batch.hold(hold_ms, now);
         self.batch = Some(batch);
         Next::Send
     }
@@ -264,7 +285,7 @@ impl Progress {
         match verdict {
             Verdict::Accepted => self.done(last, None),
             Verdict::Gone => {
-                batch.not_before = now.0;
+                batch.wait(0, now);
                 Settled::default()
             }
             Verdict::TooLarge if batch.len > 1 => self.halve(last),

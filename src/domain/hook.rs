@@ -148,6 +148,9 @@ pub struct Hook {
     pub last_error: Option<HookFault>,
     /// Since when nothing has worked.
     pub failing_since: Option<i64>,
+    /// When it was last set, or asked to send at once, in milliseconds since 1970. A pause from before has ended.
+    #[serde(default)]
+    pub set_at: i64,
     /// Another one with every change, by which two that change it at the same time find out.
     pub version: u64,
 }
@@ -156,7 +159,8 @@ impl Hook {
     /// A new one.
     pub fn new(spec: HookSpec, now: Millis) -> Hook {
         let state = HookState::Active;
-        Hook { spec, before: None, state, since: now.0, last_error: None, failing_since: None, version: 1 }
+        let (since, set_at) = (now.0, now.0);
+        Hook { spec, before: None, state, since, last_error: None, failing_since: None, set_at, version: 1 }
     }
 
     /// The same with what PUT says: it sends (again), and a secret that is replaced holds for `overlap_ms`.

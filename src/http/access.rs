@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use actix_web::Route;
 use actix_web::http::Method;
 use percent_encoding::percent_decode_str;
 
 use super::TABLE;
 use crate::auth::Right;
+use crate::metrics::labels::Route;
 
 /// What opens a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub struct ByQuery {
 pub struct RouteEntry {
     /// Its place in the table.
     pub number: usize,
+    /// The label of its requests in metrics.
+    pub label: Route,
     /// With names in braces for parts that vary.
     pub path: &'static str,
     /// The methods it knows. HEAD goes with GET.
@@ -68,14 +70,14 @@ pub const GIFTS: &str = "/v1/feeds/{feed}/gifts";
 /// See [`GIFTS`].
 pub const BATCH: &str = "/v1/feeds/{feed}/gifts/batch";
 
-/// A row of the table: a path, and its methods.
-pub type TableRow = (&'static str, &'static [MethodRow]);
+/// A row of the table: the label of its requests in metrics, a path, and its methods.
+pub type TableRow = (Route, &'static str, &'static [MethodRow]);
 
 /// What a method of a path is answered by.
 #[derive(Clone, Copy)]
 pub enum Handler {
     /// A handler of actix.
-    Route(fn() -> Route),
+    Route(fn() -> actix_web::Route),
     /// `http::guard` itself, without the boxes of a handler: what is asked for most.
     Guard,
 }
@@ -120,24 +122,24 @@ pub const fn delete(access: Access, handler: Handler) -> MethodRow {
 const NAMED_BY_QUERY: [&str; 3] = ["user", "id", "sub"];
 
 static ENTRIES: LazyLock<Vec<RouteEntry>> = LazyLock::new(|| {
-    let mut lines: Vec<(&str, Vec<MethodRow>)> =
-        TABLE.iter().map(|(path, methods)| (*path, methods.to_vec())).collect();
+    let mut lines: Vec<(Route, &str, Vec<MethodRow>)> =
+        TABLE.iter().map(|(label, path, methods)| (*label, *path, methods.to_vec())).collect();
     let mut by_query = vec![None; lines.len()];
-    for (row, (path, methods)) in TABLE.iter().enumerate() {
+    for (row, (label, path, methods)) in TABLE.iter().enumerate() {
         let name = NAMED_BY_QUERY.iter().find(|name| path.contains(&format!("/{{{name}}}")));
         let Some(name) = name else { continue };
         let shorter = path.replace(&format!("/{{{name}}}"), "");
-        let at = lines.iter().position(|(known, _)| *known == shorter).unwrap_or_else(|| {
-            lines.push((shorter.leak(), Vec::new()));
+        let at = lines.iter().position(|(_, known, _)| *known == shorter).unwrap_or_else(|| {
+            lines.push((*label, shorter.leak(), Vec::new()));
             by_query.push(None);
             lines.len() - 1
         });
-        lines[at].1.extend_from_slice(methods);
+        lines[at].2.extend_from_slice(methods);
         by_query[at] = Some(ByQuery { name, row });
     }
-    let entry = |(number, (path, methods)): (usize, (&'static str, Vec<MethodRow>))| {
+    let entry = |(number, (label, path, methods)): (usize, (Route, &'static str, Vec<MethodRow>))| {
         let by_query: Option<ByQuery> = by_query[number];
-        let of_row = by_query.map_or(&[][..], |by_query| TABLE[by_query.row].1);
+        let of_row = by_query.map_or(&[][..], |by_query| TABLE[by_query.row].2);
         // Methods that need a query are not known without it.
         let own: Vec<_> =
             methods.iter().filter(|method| !of_row.iter().any(|it| it.name == method.name)).collect();
@@ -146,7 +148,7 @@ static ENTRIES: LazyLock<Vec<RouteEntry>> = LazyLock::new(|| {
         // A handshake has no HEAD.
         let allow = allow.filter(|_| !path.ends_with("/ws")).collect::<Vec<_>>().join(", ");
         let allow = if path.ends_with("/ws") { GET.to_owned() } else { allow };
-        RouteEntry { number, path, by_query, methods, allow }
+        RouteEntry { number, label, path, by_query, methods, allow }
     };
     lines.into_iter().enumerate().map(entry).collect()
 });
@@ -246,18 +248,34 @@ pub enum RouteMatch<'a> {
     Nothing,
 }
 
+/// The row that a request is about, also where that does not know the method.
+fn row_of(method: &str, path: &str) -> Option<&'static RouteEntry> {
+    let mut fitting = entries().iter().filter(|entry| fits(entry.path, path));
+    let first = fitting.next()?;
+    if first.method(method).is_some() {
+        return Some(first);
+    }
+    // Paths that are there for queries alone come last, and others have a parameter in place of their last part.
+    let by_query = fitting.find(|entry| entry.number >= TABLE.len() && entry.method(method).is_some());
+    Some(by_query.unwrap_or(first))
+}
+
+/// A request's method as the table has it.
+fn name_of<'a>(method: &'a Method, path: &str) -> &'a str {
+    if *method == Method::HEAD && !path.ends_with("/ws") { GET } else { method.as_str() }
+}
+
+/// The label of a request in metrics, also of one with a path that a stranger made up.
+pub fn label_of(method: &Method, path: &str) -> Route {
+    let name = name_of(method, path);
+    let row = row_of(name, path);
+    row.map_or(Route::Other, |row| row.named_by_query(name).map_or(row.label, |(_, row)| row.label))
+}
+
 /// Finds what a request asks for, by its path as it was sent.
 pub fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
-    let name = if *method == Method::HEAD && !path.ends_with("/ws") { GET } else { method.as_str() };
-    let mut fitting = entries().iter().filter(|entry| fits(entry.path, path));
-    let Some(first) = fitting.next() else { return RouteMatch::Nothing };
-    // Paths that are there for queries alone come last, and others have a parameter in place of their last part.
-    let entry = match first.method(name) {
-        Some(_) => first,
-        None => {
-            fitting.find(|entry| entry.number >= TABLE.len() && entry.method(name).is_some()).unwrap_or(first)
-        }
-    };
+    let name = name_of(method, path);
+    let Some(entry) = row_of(name, path) else { return RouteMatch::Nothing };
     if path.contains('%')
         && let Some((name, _)) = entry.params(path).find(|(_, value)| value.is_none())
     {

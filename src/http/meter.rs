@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CACHE_CONTROL};
-use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::future::join_all;
 
 use super::Gate;
-use super::access::{RouteMatch, find};
+use super::access::{RouteMatch, find, label_of};
 use super::problem::ApiError;
 use crate::domain::{FeedId, Millis, Visibility};
 use crate::metrics::Metrics;
@@ -67,11 +67,7 @@ pub(super) async fn count(
     req: ServiceRequest,
     next: impl AsyncFnOnce(ServiceRequest) -> Result<ServiceResponse<BoxBody>, actix_web::Error>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let route = match route_of(req.path()) {
-        // What became of a gift is asked for, by its id in the query.
-        Route::Gifts if req.method() != Method::POST => Route::Groups,
-        route => route,
-    };
+    let route = label_of(req.method(), req.path());
     let gate = req.app_data::<web::Data<Gate>>().cloned();
     let begun = Instant::now();
     let answer = next(req).await;
@@ -137,92 +133,28 @@ fn note(metrics: &Metrics, route: Route, status: u16, problem: Option<&ApiError>
     }
 }
 
-/// The class of a path, also of one that a stranger made up.
-fn route_of(path: &str) -> Route {
-    let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some("v1"), Some("feeds" | "nodes" | "stats" | "audit" | "keys"), None) => Route::Console,
-        (Some("v1"), Some("feeds"), Some(_)) => match (parts.next(), parts.next(), parts.next()) {
-            (None, ..) => Route::Feed,
-            (Some("gifts"), None, _) => Route::Gifts,
-            (Some("gifts"), Some("batch"), None) => Route::Batch,
-            (Some("rows"), _, None) => Route::Rows,
-            (Some("gifts"), Some("retract" | "refund"), None) => Route::Moderation,
-            (Some("gifts"), Some(_), Some("retract" | "refund")) if parts.next().is_none() => {
-                Route::Moderation
-            }
-            (Some("control"), None, _) | (Some("review" | "blocks"), _, None) => Route::Moderation,
-            (Some("presence"), None, _) => Route::Presence,
-            (Some("totals" | "leaders" | "session"), None, _) | (Some("goals"), _, None) => Route::Totals,
-            (Some("policy"), None, _) => Route::Policy,
-            (Some("scheduled"), _, None) => Route::Scheduled,
-            (Some("drops"), _, None) => Route::Drops,
-            (Some("drops"), Some(_), Some("claims")) if parts.nth(2).is_none() => Route::Drops,
-            (Some("holds"), Some(_), None) => Route::Holds,
-            (Some("holds"), Some(_), Some("confirm")) if parts.next().is_none() => Route::Holds,
-            (Some("users"), Some("holds"), None) => Route::Holds,
-            (Some("users"), Some(_), Some("holds")) if parts.next().is_none() => Route::Holds,
-            (Some("due"), Some("dead"), None) => Route::Scheduled,
-            (Some("groups"), _, None)
-            | (Some("ledger"), None | Some("summary"), None)
-            | (Some("gifts"), Some(_), None) => Route::Groups,
-            (Some("groups"), Some(_), Some("claim" | "ack" | "nack" | "seek")) if parts.next().is_none() => {
-                Route::Groups
-            }
-            (Some("webhooks"), _, None) => Route::Webhooks,
-            (Some(whose @ ("groups" | "webhooks")), Some(_), Some("dead"))
-                if matches!(parts.next(), None | Some("replay")) && parts.next().is_none() =>
-            {
-                if whose == "groups" { Route::Groups } else { Route::Webhooks }
-            }
-            (Some("webhooks"), Some(_), Some("attempts" | "test")) if parts.next().is_none() => {
-                Route::Webhooks
-            }
-            (Some("sources"), _, None) => Route::Sources,
-            (Some("sources"), Some(_), Some("test")) if parts.next().is_none() => Route::Sources,
-            (Some("ws"), None, _) => Route::Ws,
-            (Some("sse"), None, _) => Route::Sse,
-            _ => Route::Other,
-        },
-        (Some("v1"), Some("viewers"), Some("revoke")) => Route::Viewers,
-        (Some("v1"), Some("viewers"), Some(_)) => match (parts.next(), parts.next()) {
-            (Some("revoke"), None) => Route::Viewers,
-            _ => Route::Other,
-        },
-        (Some("v1"), Some("admin"), Some("overview")) if parts.next().is_none() => Route::Admin,
-        (Some("v1"), Some("ws"), None) => Route::Many,
-        (Some("in"), Some(_), None) => Route::In,
-        (Some(".well-known"), Some("jwks.json"), None) => Route::Webhooks,
-        (Some("healthz" | "readyz" | "metrics"), None, _) => Route::Operations,
-        (
-            Some("" | "console" | "admin" | "docs" | "openapi.json" | "openapi-3.0.json" | "asyncapi.yaml"),
-            None,
-            _,
-        ) => Route::Pages,
-        (Some("docs"), Some("protocol"), None) => Route::Pages,
-        (Some("static" | "problems" | "overlay" | "desk"), Some(_), None) => Route::Pages,
-        (Some("overlay"), Some(_), Some("leaders")) if parts.next().is_none() => Route::Pages,
-        (Some("overlay"), Some(_), Some("goal")) if parts.next().is_some() && parts.next().is_none() => {
-            Route::Pages
-        }
-        _ => Route::Other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_registered_path_has_a_class_and_nothing_else_has() {
-        for entry in crate::http::access::entries() {
-            assert_ne!(route_of(entry.path), Route::Other, "{}", entry.path);
-        }
-        for path in
-            ["", "/v1", "/v1/feed", "/v1/feeds/a/b", "/v1/feeds/a/gifts/x/y", "/v1/admin", "//", "/static"]
-        {
-            let class = route_of(path);
-            assert!(class == Route::Other || path.is_empty(), "{path} {class:?}");
+    fn every_request_is_counted_where_it_belongs_and_what_strangers_make_up_is_no_label() {
+        for (line, wanted) in [
+            ("POST /v1/feeds/show/gifts", Route::Gifts),
+            ("GET /v1/feeds/show/gifts", Route::Groups),
+            ("POST /v1/feeds/show/gifts/retract", Route::Moderation),
+            ("DELETE /v1/feeds/show/gifts", Route::Gifts),
+            ("HEAD /readyz", Route::Operations),
+            ("GET /v1", Route::Other),
+            ("GET /v1/feed", Route::Other),
+            ("GET /v1/feeds/a/b", Route::Other),
+            ("GET /v1/feeds/a/gifts/x/y", Route::Other),
+            ("GET /v1/admin", Route::Other),
+            ("GET //", Route::Other),
+            ("GET /static", Route::Other),
+        ] {
+            let (method, path) = line.split_once(' ').unwrap();
+            assert_eq!(label_of(&method.parse().unwrap(), path), wanted, "{line}");
         }
     }
 

@@ -111,6 +111,21 @@ fn gone_keeps_the_batch() {
 }
 
 #[test]
+fn a_pause_from_before_somebody_asked_is_over_and_a_delivery_under_way_stays_where_it_is() {
+    let (spec, all) = (spec(8, 0), entries(1, 4, 0));
+    let mut progress = Progress::default();
+    progress.next(queues(&all), &spec, (Millis(0), HOLD), "a");
+    progress.end_pause(Millis(1));
+    assert!(matches!(progress.next(queues(&all), &spec, (Millis(2), HOLD), "x"), Next::Wait(_)));
+    progress.settle(&all, &Verdict::Failed("down".into(), Some(3_600_000)), PATIENCE, Millis(1_000));
+    progress.end_pause(Millis(999));
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(1_001), HOLD), "x"), Next::Wait(3_599_999));
+    progress.end_pause(Millis(1_001));
+    assert_eq!(progress.next(queues(&all), &spec, (Millis(1_001), HOLD), "x"), Next::Send);
+    assert_eq!(progress.batch.unwrap().id, "a");
+}
+
+#[test]
 fn a_delivery_under_way_is_not_taken_by_another_node() {
     let (spec, all) = (spec(8, 0), entries(1, 4, 0));
     let mut progress = Progress::default();

@@ -28,16 +28,44 @@ pub(in crate::http) async fn put(
     if !gate.limits.allow_private {
         judge(&spec)?;
     }
+    let overlap_ms = gate.limits.secret_overlap_ms;
+    let to = |was: Option<&Hook>, now| match was {
+        None => Hook::new(spec.clone(), now),
+        Some(hook) => hook.set(spec.clone(), overlap_ms, now),
+    };
+    let (was, hook) = swap(&gate, &key, |was, now| Ok(to(was, now))).await?;
+    let status = if was.is_none() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(fresh(status, &Webhook::new(&key, &hook)))
+}
+
+/// `POST /v1/feeds/{feed}/webhooks/{name}/retry`
+pub(in crate::http) async fn retry(
+    req: HttpRequest,
+    gate: web::Data<Gate>,
+) -> Result<HttpResponse, ApiError> {
+    let key = hook_of(&req)?;
+    let overlap_ms = gate.limits.secret_overlap_ms;
+    let to = |was: Option<&Hook>, now| {
+        let hook = was.ok_or_else(unknown_hook)?;
+        Ok(hook.set(hook.spec.clone(), overlap_ms, now))
+    };
+    let (_, hook) = swap(&gate, &key, to).await?;
+    Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
+}
+
+/// Puts what `to` makes of a webhook in its place, again when somebody else has changed it meanwhile. Returns both.
+async fn swap(
+    gate: &Gate,
+    key: &HookKey,
+    to: impl Fn(Option<&Hook>, Millis) -> Result<Hook, ApiError>,
+) -> Result<(Option<Hook>, Hook), ApiError> {
     for _ in 0..MAX_SWAP_ATTEMPTS {
         let now = Millis::now();
-        let was = gate.run(gate.store.read_webhook(&key)).await?;
-        let (status, to) = match &was {
-            None => (StatusCode::CREATED, Hook::new(spec.clone(), now)),
-            Some(hook) => (StatusCode::OK, hook.set(spec.clone(), gate.limits.secret_overlap_ms, now)),
-        };
-        let version = was.map(|hook| hook.version);
-        match gate.run(gate.store.swap_webhook(&key, version, Some(to.clone()), now)).await? {
-            Swapped::Done => return Ok(fresh(status, &Webhook::new(&key, &to))),
+        let was = gate.run(gate.store.read_webhook(key)).await?;
+        let to = to(was.as_ref(), now)?;
+        let version = was.as_ref().map(|hook| hook.version);
+        match gate.run(gate.store.swap_webhook(key, version, Some(to.clone()), now)).await? {
+            Swapped::Done => return Ok((was, to)),
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManyReaders),
         }

@@ -130,6 +130,7 @@ impl Deliverer {
         let signing_key = self.store.read_signing_key().await?;
         let mut open = OpenTurn::new(work);
         let mut progress = Progress::read(&open.work.progress);
+        progress.end_pause(Millis(hook.set_at));
         let mut fixed = false;
         let over = |batches: usize| {
             let long = begun.elapsed() > self.lease / OF_THE_LEASE;

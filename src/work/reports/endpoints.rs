@@ -99,8 +99,9 @@ impl Endpoints {
     pub async fn hook(&self, key: &HookKey, health: &EndpointHealth) -> Result<Option<Hook>, StoreError> {
         if let Some((hook, at)) = &*locked(&health.known)
             && at.elapsed() < CACHE_TIME
-            // Somebody may have enabled a disabled one just now.
+            // Somebody may have repaired or enabled one that fails just now.
             && hook.state == HookState::Active
+            && hook.last_error.is_none()
         {
             return Ok(Some(hook.clone()));
         }

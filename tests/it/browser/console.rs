@@ -7,7 +7,7 @@ use super::{BROWSERS, Backing, TestApp, has_a_clean_console};
 use crate::console::key;
 use crate::support::api::{Api, Said};
 use crate::support::cluster::Cluster;
-use crate::support::receiver::{Receiver, SECRET};
+use crate::support::receiver::{OK, Receiver, Reply, SECRET};
 
 const KEY: &str = "admin-0123456789";
 const HOSTILE: &str = "<img src=x onerror=\"document.title='owned'\">";
@@ -441,6 +441,19 @@ async fn webhooks_groups_and_sources_are_made_moved_and_deleted_with_care() {
     page.click("dialog .acts button").await;
     page.until(&format!("{NOTICE}.startsWith('show / game: the next entry is ')"), json!(true)).await;
     page.until(&texts("#groups .facts span:nth-child(1)"), json!(["lag 1"])).await;
+    // What waits for its next try is sent when somebody asks for it.
+    receiver.answers(|_| Reply::Status(410, ""));
+    give(&app, "show", "g2", "Mia", Value::Null).await;
+    page.until(&texts("#webhooks .name"), json!(["show / game disabled"])).await;
+    receiver.answers(|_| OK);
+    page.click("#webhooks .acts > button:nth-child(3)").await;
+    page.until(NOTICE, json!("show / game sends now.")).await;
+    receiver
+        .wait_for("the gift that had waited", |got| {
+            got.last().is_some_and(|it| it.accepted && it.gifts() == ["g2"])
+        })
+        .await;
+    page.until(&texts("#webhooks .name"), json!(["show / game active"])).await;
     page.click("#webhooks summary").await;
     page.click("#webhooks .menu button:nth-child(2)").await;
     page.until(

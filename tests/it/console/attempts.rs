@@ -6,6 +6,7 @@ use crate::support::receiver::{OK, Receiver, Reply, SECRET, signature};
 on_both_stores![
     attempts_have_what_came_back_newest_first,
     a_test_sends_a_signed_sample_of_each_type_and_says_what_came_back,
+    a_webhook_that_waits_or_is_disabled_sends_at_once_when_it_is_asked_to,
 ];
 
 async fn gateway() -> TestApp {
@@ -74,4 +75,34 @@ async fn a_test_sends_a_signed_sample_of_each_type_and_says_what_came_back() {
     receiver.answers(|_| Reply::Close);
     let came = app.call("POST", "/v1/feeds/show/webhooks/game/test", None).await.json();
     assert!(came.get("status").is_none() && !came["error"].as_str().unwrap().is_empty(), "{came}");
+}
+
+async fn a_webhook_that_waits_or_is_disabled_sends_at_once_when_it_is_asked_to() {
+    let app = gateway().await;
+    app.call("POST", "/v1/feeds/show/webhooks/game/retry", None).await.problem(404);
+    for feed in ["show", "*"] {
+        let receiver = Receiver::start().await;
+        hook(&app, feed, &receiver).await;
+        let path = format!("/v1/feeds/{feed}/webhooks/game");
+        for (n, (answer, state)) in
+            [(Reply::Status(503, "retry-after: 3600"), "active"), (Reply::Status(410, ""), "disabled")]
+                .into_iter()
+                .enumerate()
+        {
+            receiver.answers(move |_| answer.clone());
+            app.give("show", &gift(&format!("{}{n}", feed.len()))).await;
+            until(&app, &path, |hook| hook["state"] == state && hook["last_error"].is_string()).await;
+            receiver.answers(|_| OK);
+            let hook = app.call("POST", &format!("{path}/retry"), None).await;
+            assert_eq!((hook.status, &hook.json()["state"]), (200, &json!("active")), "{}", hook.text);
+            assert!(hook.json()["last_error"].is_null() && !hook.text.contains(SECRET), "{}", hook.text);
+            let waited = [format!("{}{n}", feed.len())];
+            receiver
+                .wait_for("the gift that had waited", |got| {
+                    got.iter().any(|it| it.accepted && it.gifts() == waited)
+                })
+                .await;
+        }
+        app.call("DELETE", &path, None).await;
+    }
 }

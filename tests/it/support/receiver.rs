@@ -146,8 +146,8 @@ impl Receiver {
             if enough(&got) {
                 return got;
             }
-            let told: Vec<_> = got.iter().map(|it| (it.gifts().len(), it.accepted)).collect();
-            assert!(since.elapsed() < 3 * PATIENCE, "{what} does not come: {told:?}");
+            let came: Vec<_> = got.iter().map(|it| (it.gifts().len(), it.accepted)).collect();
+            assert!(since.elapsed() < 3 * PATIENCE, "{what} does not come: {came:?}");
             sleep(Duration::from_millis(5)).await;
         }
     }

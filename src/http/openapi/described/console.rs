@@ -3,7 +3,7 @@
 use super::params::{AttemptsQuery, AuditQuery, FeedsQuery, StatsQuery, WebhookName, WebhookScope};
 use super::refusals::Refusals;
 use crate::domain::attempt::DeliveryAttempt;
-use crate::http::answers::{AttemptList, AuditPage, FeedList, KeyList, NodeList, Stats};
+use crate::http::answers::{AttemptList, AuditPage, FeedList, KeyList, NodeList, Stats, Webhook};
 use crate::http::problem::Problem;
 
 /// List feeds
@@ -124,3 +124,21 @@ pub(super) fn attempts() {}
     ),
 )]
 pub(super) fn test_webhook() {}
+
+/// Let a webhook send at once
+///
+/// One that waits after a failure tries again now, and one that was disabled is active again. It takes neither an address nor a
+/// secret.
+#[utoipa::path(
+    post,
+    path = "/v1/feeds/{feed}/webhooks/{name}/retry",
+    operation_id = "retryWebhook",
+    tag = "reports",
+    params(WebhookScope, WebhookName),
+    responses(
+        (status = 200, description = "The webhook, without the error that it had", body = Webhook),
+        (status = 404, description = "There is no such webhook", body = Problem, content_type = "application/problem+json"),
+        Refusals,
+    ),
+)]
+pub(super) fn retry_webhook() {}

@@ -134,6 +134,7 @@ mod watching;
         console::keys,
         console::attempts,
         console::test_webhook,
+        console::retry_webhook,
         operations::healthz,
         operations::readyz,
         operations::metrics,
