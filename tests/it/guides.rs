@@ -482,15 +482,20 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
     let (api, over) = (nginx.api.clone(), stop.clone());
     let producer = tokio::spawn(async move {
         let (mut given, mut refused) = (0_u32, 0_u32);
+        let (mut taken_at, mut silence) = (Instant::now(), Duration::ZERO);
         while !over.load(Ordering::Relaxed) {
             let body = gift(&format!("g{given}")).by(&format!("u{given}")).json();
             let post = api.request("POST", "/v1/feeds/show/gifts").bearer_auth(KEY).json(&body);
             match Api::try_send(post).await {
-                Ok(said) if said.status < 300 => given += 1,
+                Ok(said) if said.status < 300 => {
+                    given += 1;
+                    silence = silence.max(taken_at.elapsed());
+                    taken_at = Instant::now();
+                }
                 _ => refused += 1,
             }
         }
-        (given, refused)
+        (given, refused, silence)
     });
     let mut watcher = Watcher::open(&nginx.api, "show").await;
     for (at, port) in ports.into_iter().enumerate() {
@@ -508,8 +513,8 @@ async fn nodes_behind_nginx_are_restarted_one_after_the_other_and_hardly_anybody
         watcher.reconnect().await;
     }
     stop.store(true, Ordering::Relaxed);
-    let (given, refused) = producer.await.unwrap();
-    println!("{given} gifts, {refused} refused");
+    let (given, refused, silence) = producer.await.unwrap();
+    println!("{given} gifts, {refused} refused, {silence:?} without one at the longest");
     assert!(given > 100 && refused * 50 < given, "{given} gifts, {refused} refused");
     watcher.wait_for_seq(given.into()).await;
     assert_eq!(nginx.api.get_feed("show").await["seq"], given);
