@@ -19,7 +19,7 @@ end
 
 feed.commits[#feed.commits + 1] = function()
   local px = feed.int(policy.dedup_window_ms + GRACE)
-  for key, text in pairs(taken) do redis.call('PSETEX', key, px, text) end
+  for key, text in pairs(taken) do redis.call('SET', key, text, 'PX', px) end
 end
 
 return { row_of = row_of, take = take }

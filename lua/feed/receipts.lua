@@ -36,7 +36,7 @@ feed.commits[#feed.commits + 1] = function()
     if lifetime == false then
       redis.call('SET', key, text)
     else
-      redis.call('PSETEX', key, lifetime or px, text)
+      redis.call('SET', key, text, 'PX', lifetime or px)
     end
   end
 end

@@ -35,7 +35,6 @@ const COMMANDS: &[CommandSpec] = &[
     CommandSpec { name: "get", arity: 2, run: |s, words| s.get(words) },
     CommandSpec { name: "mget", arity: -2, run: |s, words| s.mget(words) },
     CommandSpec { name: "set", arity: -3, run: |s, words| s.set(words) },
-    CommandSpec { name: "psetex", arity: 4, run: |s, words| s.psetex(words) },
     CommandSpec { name: "del", arity: -2, run: |s, words| s.del(words) },
     CommandSpec { name: "unlink", arity: -2, run: |s, words| s.del(words) },
     CommandSpec { name: "exists", arity: -2, run: |s, words| s.exists(words) },

@@ -48,7 +48,7 @@ impl CommandSession<'_> {
             }
         }
         let until = match for_ms {
-            Some(ms) => Some(self.time_in(ms, BAD_EXPIRY)?),
+            Some(ms) => Some(self.time_in(ms)?),
             None if keep => self.until(words[0]),
             None => None,
         };
@@ -67,18 +67,12 @@ impl CommandSession<'_> {
     }
 
     /// The time this many milliseconds from now, which must be some.
-    fn time_in(&self, ms: &[u8], why: &'static str) -> Result<i64, &'static str> {
+    fn time_in(&self, ms: &[u8]) -> Result<i64, &'static str> {
         let ms = integer(ms).ok_or(NO_INTEGER)?;
         if ms <= 0 {
-            return Err(why);
+            return Err(BAD_EXPIRY);
         }
-        self.now.checked_add(ms).ok_or(why)
-    }
-
-    pub(super) fn psetex(&mut self, words: &[&[u8]]) -> Answer {
-        let until = self.time_in(words[1], "ERR invalid expire time in 'psetex' command")?;
-        self.put(words[0], words[2], Some(until));
-        Ok(Reply::Status("OK"))
+        self.now.checked_add(ms).ok_or(BAD_EXPIRY)
     }
 
     pub(super) fn del(&mut self, words: &[&[u8]]) -> Answer {

@@ -73,7 +73,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
         6 => {
             vec!["SET".into(), key(dice, string), name(dice), dice.of(&["KEEPTTL", "keepttl", "XX Y"]).into()]
         }
-        7 => vec!["PSETEX".into(), key(dice, string), lifetime(dice), name(dice)],
+        7 => vec!["SET".into(), key(dice, string), name(dice), "px".into(), lifetime(dice)],
         8 => vec!["GET".into(), key(dice, string)],
         9 => [vec![dice.of(&["DEL", "UNLINK"]).into()], many(dice, &|dice| vec![dice.of(KEYS).to_owned()])]
             .concat(),
@@ -167,7 +167,7 @@ pub fn some_command(dice: &mut Dice) -> Vec<String> {
         },
         42 => vec!["ZREMRANGEBYRANK".into(), key(dice, set), number(dice), number(dice)],
         _ => vec![
-            dice.of(&["HGETALL", "LPUSH", "ZADD", "GET", "PSETEX", "HSET", "NOSUCH"]).into(),
+            dice.of(&["HGETALL", "LPUSH", "ZADD", "GET", "PEXPIRE", "HSET", "NOSUCH"]).into(),
             key(dice, string),
         ],
     };
@@ -294,7 +294,7 @@ fn expired_keys_are_invisible_and_collected_later() {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         space.execute(&words, now, &mut changes)
     };
-    run(&["PSETEX", "s", "100", "v"], 1_000);
+    run(&["SET", "s", "v", "PX", "100"], 1_000);
     run(&["HSET", "h", "f", "v"], 1_000);
     run(&["PEXPIRE", "h", "100"], 1_000);
     assert_eq!(run(&["EXISTS", "s", "h"], 1_099), Reply::Int(2));

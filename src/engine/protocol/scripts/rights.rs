@@ -12,7 +12,7 @@ use super::header::Header;
 
 /// Every command that a script names, or that is sent alone about a key. The ACL lines in docs/OPERATING.md have all of them.
 pub const COMMANDS: &str = "DEL EXISTS GET HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HSCAN HSET HVALS LINDEX LLEN LPUSH LRANGE \
-                            LSET LTRIM MGET PERSIST PEXPIRE PSETEX RPUSH SCAN SET SPUBLISH TIME UNLINK ZADD ZCARD ZCOUNT ZLEXCOUNT \
+                            LSET LTRIM MGET PERSIST PEXPIRE RPUSH SCAN SET SPUBLISH TIME UNLINK ZADD ZCARD ZCOUNT ZLEXCOUNT \
                             ZMSCORE ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZSCAN ZSCORE";
 
 /// Those of them that change nothing, and that no script calls once it has written.
