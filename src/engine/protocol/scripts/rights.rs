@@ -3,7 +3,7 @@
 //! Redis refuses a command only when a script comes to it, and takes back nothing that the script did before. A user whose rights
 //! were cut would be left with half of a gift: its money in the ledger, no receipt, and more money with each retry. So every script
 //! begins with a check of the commands that its text names, of its keys and of its channels. Rights may change at any time, so each
-//! call asks. Keys are checked together. All of it is 7 % of the instructions of Redis 7.0 for a lone gift, and 3 % for a gift in a
+//! call asks. Keys are checked together. All of it is 5 % of the instructions of Redis 7.0 for a lone gift, and 3 % for a gift in a
 //! batch of 64 (`benches/redis_instructions.py`).
 
 use std::fmt::Write;
