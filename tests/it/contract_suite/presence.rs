@@ -11,6 +11,7 @@ on_every_engine![
     a_node_without_watchers_is_none,
     overlays_are_counted_beside_all_who_watch_and_go_with_their_node,
     feeds_are_answered_in_the_order_asked_however_many,
+    a_new_nodes_count_stays_whoever_reads_while_it_comes,
 ];
 
 async fn seen(t: &Case, feeds: &[FeedId]) -> Vec<(u64, u64)> {
@@ -74,4 +75,19 @@ async fn feeds_are_answered_in_the_order_asked_however_many(t: Case) {
     let wanted: Vec<_> = (1..=700).map(|n| (n, 1)).rev().collect();
     let asked: Vec<FeedId> = feeds.into_iter().rev().collect();
     assert_eq!(seen(&t, &asked).await, wanted);
+}
+
+async fn a_new_nodes_count_stays_whoever_reads_while_it_comes(t: Case) {
+    let feed = t.feed.clone();
+    for n in 1..=100 {
+        let (node, counts) = (format!("node-{n}"), [(feed.clone(), of(1))]);
+        let mut report = std::pin::pin!(t.engine.report_presence(&node, &counts));
+        loop {
+            tokio::select! {
+                done = &mut report => break assert!(!done.unwrap(), "it is new"),
+                _ = seen(&t, std::slice::from_ref(&feed)) => {}
+            }
+        }
+        assert_eq!(seen(&t, std::slice::from_ref(&feed)).await, [(n, n)]);
+    }
 }

@@ -27,6 +27,11 @@ impl Store {
     /// know the node: what it reported before may be lost, so all counts are to be reported again.
     pub async fn report_presence(&self, node: &str, counts: &[(FeedId, Count)]) -> StoreResult<bool> {
         self.measured(Operation::Attend, None, async {
+            // First: who reads meanwhile takes a count without its node for one of a dead node, and removes it.
+            let key = self.parts.runner.keys.node(node);
+            let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
+            let before =
+                self.parts.runner.backend.command(&key, &lease, self.parts.runner.part_timeout()).await;
             let mut missed = None;
             for chunk in counts.chunks(FEEDS_PER_TRIP) {
                 let mut asks = Vec::with_capacity(3 * chunk.len());
@@ -46,14 +51,9 @@ impl Store {
                     self.parts.runner.backend.commands(&asks, self.parts.runner.part_timeout()).await;
                 missed = missed.or(replies.into_iter().find_map(Result::err));
             }
-            // Last: a count without its node may be removed before.
-            let key = self.parts.runner.keys.node(node);
-            let lease = asking("SET", &[&key, "1", "PX", &NODE_LEASE_MS.to_string(), "GET"]);
-            let before =
-                self.parts.runner.backend.command(&key, &lease, self.parts.runner.part_timeout()).await?;
             match missed {
                 Some(fault) => Err(fault),
-                None => Ok(before != Value::Nil),
+                None => Ok(before? != Value::Nil),
             }
         })
         .await
