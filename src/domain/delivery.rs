@@ -49,14 +49,15 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// It is not sent within `ms` milliseconds from `now`, after a failure.
+    /// It is not sent within `ms` milliseconds from `now`.
     fn wait(&mut self, ms: u64, now: Millis) {
         (self.not_before, self.pause_ms, self.is_held) = (now.plus(ms).0, ms, false);
     }
 
-    /// It is this node's to send, for as long.
-    fn hold(&mut self, ms: u64, now: Millis) {
-        self.wait(ms, now);
+    /// One more attempt begins: for `hold_ms` nobody else sends it.
+    fn attempt(&mut self, hold_ms: u64, now: Millis) {
+        self.wait(hold_ms, now);
+        self.tries += 1;
         self.is_held = true;
     }
 }
@@ -234,8 +235,7 @@ impl Progress {
             return Next::Drop { again, len: too_old };
         }
         if let Some(batch) = &mut self.batch {
-            batch.tries += 1;
-            batch.hold(hold_ms, now);
+            batch.attempt(hold_ms, now);
             return Next::Send;
         }
         let unwanted = side.iter().take_while(|it| !spec.wants(it)).count();
@@ -265,10 +265,10 @@ impl Progress {
         self.suspect = suspect;
         let id = id.to_owned();
         let (first, since) = (first.0, now.0);
-        let (tries, refused, not_before, pause_ms, is_held) = (1, 0, now.0, 0, false);
+        let (tries, refused, not_before, pause_ms, is_held) = (0, 0, now.0, 0, false);
         let mut batch =
             Batch { id, first, len, again, round, tries, refused, since, not_before, pause_ms, is_held };
-        batch.hold(hold_ms, now);
+        batch.attempt(hold_ms, now);
         self.batch = Some(batch);
         Next::Send
     }

@@ -173,6 +173,11 @@ impl Hook {
         Hook { before, since: self.since, version: self.version + 1, ..Hook::new(spec, now) }
     }
 
+    /// Whether it sends, and nothing is known to be wrong with it.
+    pub fn is_well(&self) -> bool {
+        self.state == HookState::Active && self.last_error.is_none()
+    }
+
     /// The secrets to sign with at `now`, the newest first.
     pub fn secrets(&self, now: Millis) -> Vec<&str> {
         let before = self.before.as_ref().filter(|(_, until)| now.0 < *until);

@@ -29,13 +29,14 @@ pub(in crate::http) async fn put(
         judge(&spec)?;
     }
     let overlap_ms = gate.limits.secret_overlap_ms;
-    let to = |was: Option<&Hook>, now| match was {
-        None => Hook::new(spec.clone(), now),
-        Some(hook) => hook.set(spec.clone(), overlap_ms, now),
-    };
-    let (was, hook) = swap(&gate, &key, |was, now| Ok(to(was, now))).await?;
-    let status = if was.is_none() { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(fresh(status, &Webhook::new(&key, &hook)))
+    swap(&gate, &key, |was, now| {
+        let (status, to) = match was {
+            None => (StatusCode::CREATED, Hook::new(spec.clone(), now)),
+            Some(hook) => (StatusCode::OK, hook.set(spec.clone(), overlap_ms, now)),
+        };
+        Ok((fresh(status, &Webhook::new(&key, &to)), Some(to)))
+    })
+    .await
 }
 
 /// `POST /v1/feeds/{feed}/webhooks/{name}/retry`
@@ -45,27 +46,27 @@ pub(in crate::http) async fn retry(
 ) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
     let overlap_ms = gate.limits.secret_overlap_ms;
-    let to = |was: Option<&Hook>, now| {
+    swap(&gate, &key, |was, now| {
         let hook = was.ok_or_else(unknown_hook)?;
-        Ok(hook.set(hook.spec.clone(), overlap_ms, now))
-    };
-    let (_, hook) = swap(&gate, &key, to).await?;
-    Ok(fresh(StatusCode::OK, &Webhook::new(&key, &hook)))
+        let to = hook.set(hook.spec.clone(), overlap_ms, now);
+        Ok((fresh(StatusCode::OK, &Webhook::new(&key, &to)), Some(to)))
+    })
+    .await
 }
 
-/// Puts what `to` makes of a webhook in its place, again when somebody else has changed it meanwhile. Returns both.
+/// Puts what `change` makes of a webhook in its place, again when somebody else has changed it meanwhile, and answers as it says.
 async fn swap(
     gate: &Gate,
     key: &HookKey,
-    to: impl Fn(Option<&Hook>, Millis) -> Result<Hook, ApiError>,
-) -> Result<(Option<Hook>, Hook), ApiError> {
+    change: impl Fn(Option<&Hook>, Millis) -> Result<(HttpResponse, Option<Hook>), ApiError>,
+) -> Result<HttpResponse, ApiError> {
     for _ in 0..MAX_SWAP_ATTEMPTS {
         let now = Millis::now();
         let was = gate.run(gate.store.read_webhook(key)).await?;
-        let to = to(was.as_ref(), now)?;
-        let version = was.as_ref().map(|hook| hook.version);
-        match gate.run(gate.store.swap_webhook(key, version, Some(to.clone()), now)).await? {
-            Swapped::Done => return Ok((was, to)),
+        let (answer, to) = change(was.as_ref(), now)?;
+        let version = was.map(|hook| hook.version);
+        match gate.run(gate.store.swap_webhook(key, version, to, now)).await? {
+            Swapped::Done => return Ok(answer),
             Swapped::Stale => {}
             Swapped::Full => return Err(ApiError::TooManyReaders),
         }
@@ -137,14 +138,11 @@ pub(in crate::http) async fn delete(
     gate: web::Data<Gate>,
 ) -> Result<HttpResponse, ApiError> {
     let key = hook_of(&req)?;
-    for _ in 0..MAX_SWAP_ATTEMPTS {
-        let hook = gate.run(gate.store.read_webhook(&key)).await?.ok_or_else(unknown_hook)?;
-        match gate.run(gate.store.swap_webhook(&key, Some(hook.version), None, Millis::now())).await? {
-            Swapped::Done => return Ok(HttpResponse::NoContent().finish()),
-            Swapped::Stale | Swapped::Full => {}
-        }
-    }
-    Err(ApiError::Overloaded("line of those who change this webhook"))
+    swap(&gate, &key, |was, _| {
+        was.ok_or_else(unknown_hook)?;
+        Ok((HttpResponse::NoContent().finish(), None))
+    })
+    .await
 }
 
 /// `GET /.well-known/jwks.json`

@@ -100,8 +100,7 @@ impl Endpoints {
         if let Some((hook, at)) = &*locked(&health.known)
             && at.elapsed() < CACHE_TIME
             // Somebody may have repaired or enabled one that fails just now.
-            && hook.state == HookState::Active
-            && hook.last_error.is_none()
+            && hook.is_well()
         {
             return Ok(Some(hook.clone()));
         }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::app::Backing;
 use crate::support::gifts::gift;
 use crate::support::process::Process;
+use crate::support::receiver::SECRET;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -99,11 +100,16 @@ async fn a_full_store_refuses_gifts_says_so_and_goes_on_with_everything_else() {
         panic!("they never end");
     };
     wishes().await;
-    // Nor does a group that is refused leave anything behind.
+    // Nor does a group or a webhook that is refused leave anything behind.
+    let hook = json!({"url": "https://games.example/", "secret": SECRET}).to_string();
     for n in 0..300 {
-        let path = format!("/v1/feeds/show/groups/refused-{n}/claim");
-        let said = gateway.call("POST", &path, Some(r#"{"consumer":"c"}"#)).await;
-        assert_eq!(said.problem(503)["type"], "/problems/store-full", "{n}");
+        for (method, path, body) in [
+            ("POST", format!("/v1/feeds/show/groups/refused-{n}/claim"), r#"{"consumer":"c"}"#),
+            ("PUT", format!("/v1/feeds/refused-{n}/webhooks/game"), &hook),
+        ] {
+            let said = gateway.call(method, &path, Some(body)).await;
+            assert_eq!(said.problem(503)["type"], "/problems/store-full", "{path}");
+        }
     }
     let bytes = store_bytes(&gateway).await;
     assert!(bytes <= (1 << 20) + (1 << 20) / 20, "{bytes}");

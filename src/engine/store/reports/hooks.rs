@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, HookState, Job, Millis, Reader};
-use crate::engine::protocol::faults::Fault;
+use crate::domain::{FeedId, Hook, HookId, HookKey, HookScope, Job, Millis, Reader};
+use crate::engine::protocol::faults::{Fault, FaultKind};
 use crate::engine::protocol::keys::{Part, SharedIndex};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::tags::random;
@@ -23,11 +23,6 @@ pub struct Webhooks {
     pub attaching: Arc<Attaching>,
     pub signing: Arc<Signing>,
     pub groups: Arc<Groups>,
-}
-
-/// Whether it may have been disabled before, with entries that wait, and not only be failing.
-fn may_have_waited(hook: &Hook) -> bool {
-    hook.state == HookState::Active && hook.last_error.is_none()
 }
 
 impl Webhooks {
@@ -143,11 +138,15 @@ impl Webhooks {
         call.arg("was", was).arg("to", text).arg("gathers", to.map_or(0, |hook| hook.spec.batch_ms));
         call.arg("readers_at_most", READERS_MAX).arg("stamp", random());
         let reply: Result<Vec<u8>, Fault> = self.runner.run(&call).await;
+        if reply.as_ref().is_err_and(|fault| fault.kind != FaultKind::Full) {
+            // Nobody knows whether it is there now: the feed stays on the list.
+            return reply;
+        }
         let is_done = reply.as_ref().is_ok_and(|reply| reply == b"done");
         if is_done && to.is_some() {
             // Again: one that went at the same time may have taken the feed off the list.
             note(&self.runner, &feeds, feed.as_str()).await?;
-            if !was.is_empty() && to.is_some_and(may_have_waited) {
+            if !was.is_empty() && to.is_some_and(Hook::is_well) {
                 self.attaching.jobs.register(&job, 0, self.runner.clock(Some(now))).await?;
             }
         }
@@ -193,7 +192,7 @@ impl Webhooks {
                 tidied(self.forget_letters(part, &key.name).await);
                 tidied(self.attaching.jobs.remove_all_of(&key.reader(), part).await);
             }
-        } else if !was.is_empty() && to.is_some_and(may_have_waited) {
+        } else if !was.is_empty() && to.is_some_and(Hook::is_well) {
             self.wake_feeds_of(key, now).await;
         }
         Ok(reply)

@@ -1,7 +1,7 @@
 //! `lua/ledger/take.lua`.
 
 use crate::domain::{Ask, FeedId, GroupId, Handed, Millis, Reader, Start, Taken};
-use crate::engine::protocol::faults::Fault;
+use crate::engine::protocol::faults::{Fault, FaultKind};
 use crate::engine::protocol::scripts;
 use crate::engine::protocol::wire::Corrupt;
 use crate::engine::store::Store;
@@ -32,7 +32,8 @@ impl Store {
                 note(&self.parts.runner, &self.parts.groups.list_of(feed), &name_of_group(feed, group))
                     .await?;
                 let made = self.parts.groups.try_take(feed, &reader, ask, now, true).await;
-                if made.is_err() {
+                // Of any other failure nobody knows whether the group was made; one that is not listed would be lost.
+                if made.as_ref().is_err_and(|fault| fault.kind == FaultKind::Full) {
                     self.parts.groups.unnote_unless_there(feed, group).await?;
                 }
                 reply = made?;
