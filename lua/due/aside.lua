@@ -46,7 +46,7 @@ if gift ~= '' then
   call('HDEL', LATER, gift)
   call('PEXPIRE', ID, ARGV.window)
 end
-if call('EXISTS', DUE) == 0 then call('DEL', LATER, TRIES) end
+if call('EXISTS', DUE) == 0 then call('UNLINK', LATER, TRIES) end
 call('LPUSH', DEAD, clock.text .. ' ' .. ARGV.due_at .. ' ' .. ARGV.reason .. '\n' .. member .. '\n' .. text)
 call('LTRIM', DEAD, 0, tonumber(ARGV.dead_entries) - 1)
 return answer('dead')

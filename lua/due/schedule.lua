@@ -58,7 +58,7 @@ feed.commits[#feed.commits + 1] = function()
     call('ZADD', KEYS.due, unpack(added))
     call('HSET', KEYS.later, LAST_ORDER, int(last), unpack(records))
   elseif #removed > 0 and call('EXISTS', KEYS.due) == 0 then
-    call('DEL', KEYS.later)
+    call('UNLINK', KEYS.later)
   end
 end
 

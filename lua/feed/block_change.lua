@@ -29,7 +29,7 @@ end
 if #lines > 0 then
   call('SET', KEYS.blocks, table.concat(lines, '\n') .. '\n')
 else
-  call('DEL', KEYS.blocks)
+  call('UNLINK', KEYS.blocks)
 end
 if til ~= '' then return found and 'again' or 'new' end
 return found and 'ended' or 'none'

@@ -132,7 +132,7 @@ end
 function feed.commit()
   local is_anew = feed.is_lost or feed.is_strayed
   if is_anew then
-    call('DEL', KEYS.hist, feed.is_lost and KEYS.meta or KEYS.hist)
+    call('UNLINK', KEYS.hist, feed.is_lost and KEYS.meta or KEYS.hist)
     history = 0
   end
   if is_anew or #changes > 0 or new_policy then
@@ -141,7 +141,7 @@ function feed.commit()
       covered = math.max(covered, feed.seq - policy.history)
       local keep = feed.seq - covered
       if keep == 0 then
-        if history > 0 then call('DEL', KEYS.hist) end
+        if history > 0 then call('UNLINK', KEYS.hist) end
       elseif #changes > 0 then
         call('RPUSH', KEYS.hist, unpack(changes))
         if history + #changes > keep + HISTORY_SLACK then call('LTRIM', KEYS.hist, int(-keep), '-1') end

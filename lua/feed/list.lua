@@ -29,7 +29,7 @@ end
 function list.commit()
   local capacity, length = feed.policy.capacity, list.count
   if list.is_rewritten or feed.is_lost then
-    call('DEL', KEYS.list)
+    call('UNLINK', KEYS.list)
     length = 0
   end
   if list.write_changed then list.write_changed() end

@@ -30,26 +30,11 @@ for _, name in ipairs(call('HKEYS', KEYS.readers)) do
   end
 end
 
--- The number of the first entry that happened at this time or later.
-local function first_since(since)
-  local number, least = behind, math.max(ledger.base, behind - tonumber(ARGV.ledger_max))
-  while number > least do
-    local from = math.max(least, number - 64)
-    local texts = call('LRANGE', KEYS.ledger, int(from - ledger.base), int(number - 1 - ledger.base))
-    for n = #texts, 1, -1 do
-      if (stored.entry_time(texts[n]) or 0) < since then return number end
-      number = number - 1
-    end
-    if #texts == 0 then return number end
-  end
-  return number
-end
-
 for n = 1, ITEM_COUNT do
   local name = ARGV.reader[n]
   if call('HEXISTS', KEYS.readers, name) == 0 then
     local since = tonumber(ARGV.since[n])
-    local at = first_since(since)
+    local at = reports.first_since(since, math.max(ledger.base, behind - tonumber(ARGV.ledger_max)))
     reports.keep_reader(reports.new_reader(name, at, since))
     reports.rest(name, ARGV.gathers[n], ARGV.stamp)
     if at < behind then began[#began + 1] = name end

@@ -21,15 +21,13 @@ if began < it.since then return {} end
 local dead = call('HGET', KEYS.dead, member)
 if dead then return { 'dead', match(dead, '^%d+ (%d+) ([^\n]*)') } end
 if call('ZSCORE', KEYS.leases, member) then return { 'pending', call('HGET', KEYS.tries, member) or '1' } end
-local place = 0
-if call('HEXISTS', KEYS.again, member) == 1 then
-  for _, other in ipairs(call('HKEYS', KEYS.again)) do
-    if other <= member then place = place + 1 end
-  end
+local place = reader.place_of_resent(member)
+if place > 0 then
+  return { 'waiting', reports.int(place), it.progress }
 elseif number < ledger.base then
   local from, to = match(it.untold, '^(%d+) (%d+) ')
   return { from and number >= from + 0 and number <= to + 0 and 'lost' or 'acknowledged' }
 elseif number < it.handed then
   return { 'acknowledged' }
 end
-return { 'waiting', reports.int(place), it.progress }
+return { 'waiting', '0', it.progress }

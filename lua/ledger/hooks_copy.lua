@@ -22,7 +22,7 @@ for n = 1, ITEM_COUNT do
   texts[#texts + 1] = ARGV.name[n]
   texts[#texts + 1] = text
 end
-call('DEL', KEYS.all)
+call('UNLINK', KEYS.all)
 if #texts > 0 then call('HSET', KEYS.all, unpack(texts)) end
 call('SET', KEYS.version, ARGV.version)
 return 1

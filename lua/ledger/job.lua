@@ -31,17 +31,15 @@ local it, most = reader.find(ARGV.reader), tonumber(ARGV.entries_at_most)
 if not it or ARGV.how == 'save' and it.progress ~= ARGV.was then return {} end
 if reader.let_go(it) then reports.keep_reader(it) end
 if ARGV.how == 'save' then
-  local done = {}
   for n = 1, ITEM_COUNT do
     local member, number = ARGV.number[n], tonumber(ARGV.number[n])
     if ARGV.what[n] == 'a' then
-      done[#done + 1] = member
+      reader.end_resending(member)
     else
       local text = reader.entry_of(member)
       if text then reader.bury(it, number, text, tonumber(ARGV.tries[n]), ARGV.reason[n], tonumber(ARGV.dead_letters)) end
     end
   end
-  reader.call_in_parts('HDEL', KEYS.again, done)
   it.progress = ARGV.progress
   local through = tonumber(ARGV.through)
   if through then it.floor = math.max(it.floor, math.min(through + 1, behind)) end
@@ -49,7 +47,7 @@ if ARGV.how == 'save' then
   reports.keep_reader(it)
 end
 
-local backlog, again, look = math.max(behind - it.floor, 0), call('HKEYS', KEYS.again), nil
+local backlog, again, look = math.max(behind - it.floor, 0), reader.all_resent(most), nil
 -- What there was is counted with the next entry.
 if ledger.vanished then backlog = 0 end
 if backlog == 0 and #again == 0 then
@@ -63,9 +61,5 @@ if backlog > 0 then
   answer[7] = int(#entries)
   for _, text in ipairs(entries) do answer[#answer + 1] = text end
 end
-table.sort(again)
-for n = 1, math.min(#again, most) do
-  answer[#answer + 1] = again[n]
-  answer[#answer + 1] = call('HGET', KEYS.again, again[n])
-end
+for _, text in ipairs(again) do answer[#answer + 1] = text end
 return answer

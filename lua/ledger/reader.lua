@@ -4,6 +4,8 @@
 local call, match, int, padded, ledger = redis.call, string.match, reports.int, reports.padded, reports.ledger
 -- Dead letters that make room in one step, at most, for each that comes.
 local ROOM = 16
+-- Pending entries that were cut from the ledger and are taken out in one step, at most.
+local GONE_MAX = 1000
 -- lost_letters: how many dead letters were lost by this call.
 local reader = { lost_letters = 0 }
 
@@ -18,25 +20,55 @@ function reader.check_types()
   call('ZCARD', KEYS.pending)
   call('ZCARD', KEYS.leases)
   call('HLEN', KEYS.tries)
-  call('HLEN', KEYS.again)
+  call('ZCARD', KEYS.again)
   call('HLEN', KEYS.dead)
   call('ZCARD', KEYS.deaths)
 end
 
 -- A reader, brought up to what the ledger still has; nil when it does not read here. gone: what it had pending of
--- entries that were cut.
+-- entries that were cut. Where these are very many the next calls go on.
 function reader.find(name)
   local it = reports.find(name)
   if not it or it.floor >= ledger.base then return it end
-  it.gone = call('ZRANGEBYSCORE', KEYS.pending, '-inf', '(' .. int(ledger.base))
+  it.gone = call('ZRANGEBYSCORE', KEYS.pending, '-inf', '(' .. int(ledger.base), 'LIMIT', '0', int(GONE_MAX))
   local first = math.max(it.handed, ledger.start)
   it.lost = it.lost + #it.gone + math.max(0, ledger.base - first)
   if first < ledger.base then it.untold = stored.lost_too(it.untold, first, ledger.base - 1) end
   it.handed = math.max(it.handed, ledger.base)
+  local floor = it.floor
   it.floor = it.handed
   local oldest = call('ZRANGEBYSCORE', KEYS.pending, int(ledger.base), '+inf', 'LIMIT', '0', '1')[1]
   if oldest then it.floor = math.min(it.floor, tonumber(oldest)) end
+  if #it.gone == GONE_MAX then it.floor = floor end
   return it
+end
+
+-- The entry with this number as it is sent again, if it is; of several, the first.
+local function resent(member)
+  return call('ZRANGEBYLEX', KEYS.again, '[' .. member .. ' ', '(' .. member .. '!', 'LIMIT', '0', '1')[1]
+end
+
+-- The entries that are sent again, the oldest first and at most `most`: numbers and texts in turn.
+function reader.all_resent(most)
+  local all = {}
+  for _, it in ipairs(call('ZRANGE', KEYS.again, '0', int(most - 1))) do
+    all[#all + 1], all[#all + 2] = string.sub(it, 1, 16), string.sub(it, 18)
+  end
+  return all
+end
+
+-- Which of those that are sent again this number is; 0: it is none of them.
+function reader.place_of_resent(member)
+  return resent(member) and call('ZLEXCOUNT', KEYS.again, '-', '(' .. member .. '!') or 0
+end
+
+function reader.send_again(member, text)
+  call('ZADD', KEYS.again, '0', member .. ' ' .. text)
+end
+
+function reader.end_resending(member)
+  local it = resent(member)
+  if it then call('ZREM', KEYS.again, it) end
 end
 
 -- Takes out what is gone, and announces what the reader never was handed: an entry of its own, which comes before all others. Its
@@ -48,7 +80,7 @@ function reader.let_go(it)
   if it.untold == '' or match(it.untold, ' 0$') then return false end
   local from, to, count = match(it.untold, '^(%d+) (%d+) (%d+)$')
   local member = padded(tonumber(to))
-  call('HSET', KEYS.again, member, '{"at":' .. clock.text .. ',"seq":0,"type":"lost","unseen":true,"lost":{"from":"' .. from
+  reader.send_again(member, '{"at":' .. clock.text .. ',"seq":0,"type":"lost","unseen":true,"lost":{"from":"' .. from
     .. '","to":"' .. to .. '","count":' .. count .. '}}')
   if string.sub(it.name, 1, 2) == 'g:' then
     call('ZADD', KEYS.leases, '0', member)
@@ -67,7 +99,8 @@ end
 
 -- The text of an entry that the reader is sent again, or that the ledger has.
 function reader.entry_of(member)
-  return call('HGET', KEYS.again, member) or reports.entry_at(tonumber(member))
+  local it = resent(member)
+  return it and string.sub(it, 18) or reports.entry_at(tonumber(member))
 end
 
 -- Makes an entry a dead letter of this reader. Letters are kept for as long as the ledger has their entries, and of the others
@@ -92,7 +125,7 @@ end
 
 -- Forgets what a reader has of its own.
 function reader.clear()
-  call('DEL', KEYS.pending, KEYS.leases, KEYS.tries, KEYS.again, KEYS.dead, KEYS.deaths)
+  call('UNLINK', KEYS.pending, KEYS.leases, KEYS.tries, KEYS.again, KEYS.dead, KEYS.deaths)
 end
 
 -- Forgets a reader with all it has; 1 if it read here, else 0.

@@ -22,7 +22,7 @@ local group, moved = string.sub(ARGV.reader, 1, 2) == 'g:', 0
 for _, member in ipairs(members) do
   local text = string.match(call('HGET', KEYS.dead, member) or '', '^[^\n]*\n(.+)$')
   if text then
-    call('HSET', KEYS.again, member, text)
+    reader.send_again(member, text)
     call('HDEL', KEYS.dead, member)
     call('ZREM', KEYS.deaths, member)
     if group then

@@ -23,6 +23,12 @@ function reports.entry_at(number)
   return call('LINDEX', KEYS.ledger, int(number - ledger.base))
 end
 
+-- The number of the first entry, from `least` on, that happened at this time or later.
+function reports.first_since(since, least)
+  local function is_before(number) return (stored.entry_time(reports.entry_at(number)) or 0) < since end
+  return stored.bisect(least, reports.behind, is_before)
+end
+
 -- A reader that begins with this number. `since` is what it reads from on, where that is another one.
 function reports.new_reader(name, number, since)
   return { name = name, floor = number, handed = number, lost = 0, since = since or number, progress = '', gone = {}, untold = '' }
@@ -44,7 +50,7 @@ function reports.keep_reader(it)
 end
 
 function reports.keep()
-  if ledger.broken then call('DEL', KEYS.ledger) end
+  if ledger.broken then call('UNLINK', KEYS.ledger) end
   call('SET', KEYS.reports, stored.reports_of(ledger))
 end
 

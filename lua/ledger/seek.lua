@@ -20,13 +20,11 @@ if to == 'start' then
 elseif to == 'now' then
   number = behind
 elseif string.sub(to, 1, 1) == '@' then
-  local since = tonumber(string.sub(to, 2))
-  local function is_before(one) return (stored.entry_time(reports.entry_at(one)) or 0) < since end
-  number = stored.bisect(ledger.base, behind, is_before)
+  number = reports.first_since(tonumber(string.sub(to, 2)), ledger.base)
 else
   number = math.min(math.max(tonumber(to), ledger.base), behind)
 end
-redis.call('DEL', KEYS.pending, KEYS.leases, KEYS.tries, KEYS.again)
+redis.call('UNLINK', KEYS.pending, KEYS.leases, KEYS.tries, KEYS.again)
 it.handed, it.floor, it.untold = number, number, ''
 it.since = math.min(it.since, number)
 reports.keep_reader(it)

@@ -42,7 +42,7 @@ for n = 1, ITEM_COUNT do
       call('ZREM', KEYS.pending, member)
       call('ZREM', KEYS.leases, member)
       call('HDEL', KEYS.tries, member)
-      call('HDEL', KEYS.again, member)
+      reader.end_resending(member)
     end
   end
 end

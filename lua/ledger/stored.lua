@@ -29,7 +29,7 @@
 --   pending:R  ZSET, number -> number: a group's entries of the ledger that are handed out
 --   leases:R   ZSET, until when -> number: those, and those of again; 0 when given back
 --   tries:R    HASH, number -> how often it was handed out; none is once
---   again:R    HASH, number -> entry: dead letters that are sent again
+--   again:R    ZSET of score 0, "NUMBER ENTRY" by number: dead letters that are sent again
 --   dead:R     HASH, number -> "DIED_AT ATTEMPTS REASON", newline, entry
 --   deaths:R   ZSET, a number that grows with every death -> number
 -- None of this expires with an idle feed.

@@ -17,7 +17,7 @@
 
 local call, int, ledger, behind, now = redis.call, reports.int, reports.ledger, reports.behind, clock.now
 -- How many entries whose lease is over are looked at in one call.
-local LOOK = 2000
+local LOOK = 1000
 -- The longest lease that may be asked for, in milliseconds: as the domain's Pull bounds it.
 local LONGEST = 600000
 
@@ -79,14 +79,17 @@ if from then read_run(from, last) end
 for _, member in ipairs(over) do
   if taken >= most then break end
   local number, tried = tonumber(member), tonumber(call('HGET', KEYS.tries, member) or '1')
-  local text = call('HGET', KEYS.again, member) or texts[number] or reports.entry_at(number)
+  local text = texts[number] or reader.entry_of(member)
   if text and tried < attempts_most then
     tries[#tries + 1] = member
     tries[#tries + 1] = int(tried + 1)
     hand(member, number, tried + 1, text)
   else
     gone[#gone + 1] = member
-    if text then
+    reader.end_resending(member)
+    if not text then
+      it.lost = it.lost + 1
+    else
       local reason = 'handed out ' .. int(tried) .. ' times and never acknowledged'
       reader.bury(it, number, text, tried, reason, tonumber(ARGV.dead_letters))
     end
@@ -110,7 +113,6 @@ end
 reader.call_in_parts('ZREM', KEYS.pending, gone)
 reader.call_in_parts('ZREM', KEYS.leases, gone)
 reader.call_in_parts('HDEL', KEYS.tries, gone)
-reader.call_in_parts('HDEL', KEYS.again, gone)
 reader.call_in_parts('ZADD', KEYS.pending, pending)
 reader.call_in_parts('ZADD', KEYS.leases, leases)
 reader.call_in_parts('HSET', KEYS.tries, tries)

@@ -16,10 +16,11 @@ local function consider(text)
   local at = stored.entry_time(text)
   if at then oldest = math.min(oldest, at) end
 end
-consider(reports.entry_at(it.floor))
-for _, text in ipairs(call('HVALS', KEYS.again)) do consider(text) end
-local pending = call('ZCARD', KEYS.leases) - #it.gone
+consider(reports.entry_at(math.max(it.floor, reports.ledger.base)))
+consider(reader.all_resent(1)[2])
+local gone = call('ZCOUNT', KEYS.pending, '-inf', '(' .. int(reports.ledger.base))
+local pending = call('ZCARD', KEYS.leases) - gone
 return {
   int(math.max(reports.behind - it.handed, 0)), int(pending), int(clock.now - oldest), int(call('HLEN', KEYS.dead)),
-  int(it.lost),
+  int(it.lost + gone - #it.gone),
 }

@@ -39,7 +39,7 @@ end
 feed.commits[#feed.commits + 1] = function()
   if #entries == 0 then return end
   local state = ledger.state
-  if state and state.broken then call('DEL', KEYS.ledger) end
+  if state and state.broken then call('UNLINK', KEYS.ledger) end
   feed.call_in_parts('RPUSH', KEYS.ledger, entries)
   local is_read = readers ~= '0'
   if state then

@@ -12,7 +12,7 @@ use crate::random;
 const APPLICATION_ID: i64 = 0x5469_7043;
 
 /// The form of the tables.
-const STORED_FORM: i64 = 118;
+const STORED_FORM: i64 = 119;
 
 /// The tables, as SQLite keeps their text. Nothing else may be in the file: a trigger could take away what was acknowledged.
 const TABLES: [&str; 6] = [

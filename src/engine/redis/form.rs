@@ -17,7 +17,7 @@ use crate::engine::protocol::scripts::{self, Call};
 use crate::engine::protocol::slots::tag_of_slot;
 
 /// The form that this version reads and writes. It grows when a key or a value means something else than before.
-const STORED_FORM: &str = "19";
+const STORED_FORM: &str = "20";
 
 /// The mark of servers into which feeds are being moved (`tipcast store move`): no gateway begins on a half of them.
 const MOVING: &str = "moving";

@@ -11,6 +11,7 @@ mod empty_feeds;
 mod expiry;
 mod history;
 mod idempotency;
+mod long_keys;
 mod moderation;
 mod money;
 mod presence;

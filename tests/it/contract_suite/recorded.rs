@@ -49,7 +49,7 @@ fn words_of(line: &str) -> Vec<Vec<u8>> {
 }
 
 /// What clients ask of a Redis from now on.
-fn monitor(server: &RedisServer) -> Receiver<Vec<Vec<u8>>> {
+pub(super) fn monitor(server: &RedisServer) -> Receiver<Vec<Vec<u8>>> {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
     stream.write_all(b"MONITOR\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines();
@@ -67,7 +67,7 @@ fn monitor(server: &RedisServer) -> Receiver<Vec<Vec<u8>>> {
 }
 
 /// What was asked until this mark was.
-fn until_mark(told: &Receiver<Vec<Vec<u8>>>, server: &RedisServer) -> Vec<Vec<Vec<u8>>> {
+pub(super) fn until_mark(told: &Receiver<Vec<Vec<u8>>>, server: &RedisServer) -> Vec<Vec<Vec<u8>>> {
     redis::cmd("ECHO").arg("the end of a case").exec(&mut server.connect()).unwrap();
     told.iter().take_while(|words| words.last().is_none_or(|word| word != b"the end of a case")).collect()
 }
@@ -178,6 +178,46 @@ const GARBAGE: &[u8] = b"what nobody wrote";
 /// How often each script is called with every key garbled.
 const GARBLED_CALLS: u32 = 2;
 
+fn now_ms() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
+}
+
+/// Puts a time into a call where each side would take that of its own clock.
+pub(super) fn timed(script: &Script, words: &mut [Vec<u8>]) {
+    let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
+    let at = script.header().args.iter().position(|name| *name == "now");
+    if let Some(now) = at.and_then(|at| words.get_mut(3 + keys + at)).filter(|now| *now == b"-") {
+        *now = now_ms().to_string().into_bytes();
+    }
+}
+
+/// Commands outside scripts that read or change data; others are about connections.
+pub(super) fn is_of_data(name: &str) -> bool {
+    matches!(
+        name,
+        "GET"
+            | "MGET"
+            | "SET"
+            | "DEL"
+            | "EXISTS"
+            | "HSET"
+            | "HGETALL"
+            | "HDEL"
+            | "HMGET"
+            | "PEXPIRE"
+            | "ZRANGE"
+            | "ZADD"
+            | "ZREM"
+            | "HGET"
+            | "HSCAN"
+            | "ZSCAN"
+            | "HLEN"
+            | "ZCARD"
+            | "ZRANGEBYSCORE"
+            | "LRANGE"
+    )
+}
+
 struct Sides {
     redis: redis::Connection,
     host: ScriptHost,
@@ -192,25 +232,10 @@ struct Sides {
 }
 
 impl Sides {
-    fn now() -> i64 {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
-    }
-
-    /// The words, with a time where each side would take that of its own clock.
-    fn timed(&self, words: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut words = words;
+    fn replay(&mut self, story: &str, mut words: Vec<Vec<u8>>) {
         if let Some(script) = words.get(1).and_then(|sha| self.scripts.get(sha)) {
-            let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
-            let at = script.header().args.iter().position(|name| *name == "now");
-            if let Some(now) = at.and_then(|at| words.get_mut(3 + keys + at)).filter(|now| *now == b"-") {
-                *now = Sides::now().to_string().into_bytes();
-            }
+            timed(script, &mut words);
         }
-        words
-    }
-
-    fn replay(&mut self, story: &str, words: Vec<Vec<u8>>) {
-        let words = self.timed(words);
         let name = String::from_utf8_lossy(&words[0]).to_ascii_uppercase();
         let borrowed: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let said = match name.as_str() {
@@ -232,14 +257,12 @@ impl Sides {
                 };
                 let (keys, args) = (keys.iter().copied().collect(), args.iter().copied().collect());
                 self.host
-                    .run(&text, &keys, &args, Sides::now())
+                    .run(&text, &keys, &args, now_ms())
                     .map_or_else(|e| Reply::Error(e.0), |ran| ran.reply)
             }
             // The mark of the form is Redis' alone.
             "GET" | "SET" if words[1].ends_with(b":form") => return,
-            "GET" | "MGET" | "SET" | "DEL" | "EXISTS" | "HSET" | "HGETALL" | "HDEL" | "HMGET" | "PEXPIRE"
-            | "ZRANGE" | "ZADD" | "ZREM" | "HGET" | "HSCAN" | "ZSCAN" | "HLEN" | "ZCARD"
-            | "ZRANGEBYSCORE" | "LRANGE" => self.host.run_command(&borrowed, Sides::now()).reply,
+            name if is_of_data(name) => self.host.run_command(&borrowed, now_ms()).reply,
             // What is about connections.
             _ => return,
         };
@@ -302,7 +325,7 @@ impl Sides {
 
     fn have_the_same(&mut self, story: &str) {
         let mut wanted = stored_in_redis(&mut self.redis);
-        let now = Sides::now();
+        let now = now_ms();
         let all = self.host.with_space(|space| space.dump()).into_iter();
         let alive = all.filter(|(_, (_, _, until))| until.is_none_or(|until| until > now));
         let mut here: Stored = alive
@@ -336,25 +359,9 @@ async fn a_clock_that_was_ahead(t: Case) {
     crate::embedded::clock::made_a_year_ahead(Bench::of(t.engine.store().clone(), t.feed, t.now)).await;
 }
 
-#[tokio::test]
-async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis() {
-    let (server, other) = (Arc::new(RedisServer::start()), RedisServer::start());
-    let told = monitor(&server);
-    let mut sides = Sides {
-        redis: other.connect(),
-        host: ScriptHost::new(Keyspace::default()).unwrap(),
-        scripts: HashMap::new(),
-        seen: BTreeMap::new(),
-        reordered: 0,
-        garbled: 0,
-        halves: BTreeSet::new(),
-    };
-    for script in scripts::ALL {
-        let sha: String =
-            redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).query(&mut sides.redis).unwrap();
-        sides.scripts.insert(sha.into_bytes(), script);
-    }
-    let suites: Vec<Vec<(&str, CaseFn)>> = vec![
+/// The cases whose calls are looked at.
+pub(super) fn cases() -> Vec<(&'static str, CaseFn)> {
+    let suites = [
         super::combos::cases(),
         super::dedup::cases(),
         super::drops::cases(),
@@ -376,8 +383,29 @@ async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis()
     let spoiled: CaseFn = |case| Box::pin(a_spoiled_gift(case));
     let ahead: CaseFn = |case| Box::pin(a_clock_that_was_ahead(case));
     let alone = [("a spoiled gift", spoiled), ("a clock that was ahead", ahead)];
+    suites.into_iter().flatten().chain(alone).collect()
+}
+
+#[tokio::test]
+async fn every_script_answers_and_writes_in_this_process_what_it_does_in_redis() {
+    let (server, other) = (Arc::new(RedisServer::start()), RedisServer::start());
+    let told = monitor(&server);
+    let mut sides = Sides {
+        redis: other.connect(),
+        host: ScriptHost::new(Keyspace::default()).unwrap(),
+        scripts: HashMap::new(),
+        seen: BTreeMap::new(),
+        reordered: 0,
+        garbled: 0,
+        halves: BTreeSet::new(),
+    };
+    for script in scripts::ALL {
+        let sha: String =
+            redis::cmd("SCRIPT").arg("LOAD").arg(script.source()).query(&mut sides.redis).unwrap();
+        sides.scripts.insert(sha.into_bytes(), script);
+    }
     let mut calls = 0;
-    for (name, case) in suites.into_iter().flatten().chain(alone) {
+    for (name, case) in cases() {
         case(Case::on(Storage::Redis(Corner::of(server.clone()))).await).await;
         for words in until_mark(&told, &server) {
             calls += 1;

@@ -16,6 +16,7 @@ on_every_engine![
     unfinished_entries_of_a_webhook_are_kept,
     entries_beyond_the_backlog_are_lost_and_counted,
     pending_entries_beyond_the_backlog_are_counted_once,
+    thousands_of_pending_entries_that_are_cut_are_counted_once,
     a_webhook_is_told_what_it_lost_before_all_else,
     old_entries_are_lost_and_counted,
     a_group_at_the_end_loses_nothing,
@@ -137,6 +138,35 @@ async fn pending_entries_beyond_the_backlog_are_counted_once(mut t: Case) {
     let view = t.group("g").await.unwrap();
     assert_eq!((view.pending, view.lag + view.lost), (0, 1_450));
     assert_eq!(t.ack("g", &cursors(&all)).await, Some(0), "they are gone");
+}
+
+/// More than one call takes out of what is pending.
+async fn thousands_of_pending_entries_that_are_cut_are_counted_once(mut t: Case) {
+    t.reopen_keeping(ReportLimits { backlog_max: 2_600, ..SMALL }).await;
+    t.take("g").await;
+    t.give_many(0..2_500).await;
+    while !t.take("g").await.is_empty() {}
+    assert_eq!(t.stands("g").await, (0, 2_500, 0));
+    t.give_many(2_500..6_000).await;
+    let view = t.group("g").await.unwrap();
+    assert_eq!((view.pending, view.lag + view.lost), (0, 6_000));
+    t.pass(ASK.lease_ms);
+    // Every call takes a part out, whatever else it does.
+    for _ in 0..4 {
+        t.ack("g", &[]).await;
+        let now = t.group("g").await.unwrap();
+        // What is pending is the entry that says what was lost.
+        assert_eq!((now.pending, now.lag, now.lost), (1, view.lag, view.lost));
+    }
+    let first = t.ask("g", Ask { max: 1, ..ASK }).await.unwrap().entries;
+    t.ack("g", &cursors(&first)).await;
+    let mut consumed = 0;
+    while consumed < view.lag {
+        consumed += t.consume("g").await.len() as u64;
+    }
+    assert_eq!(consumed, view.lag);
+    let last = t.group("g").await.unwrap();
+    assert_eq!((last.pending, last.lag, last.lost), (0, 0, view.lost));
 }
 
 async fn old_entries_are_lost_and_counted(mut t: Case) {
