@@ -280,7 +280,101 @@ def malformed(binary):
     gateway.stop()
 
 
-EXPERIMENTS = [subscriptions, amplification, slow_requests, descriptors, malformed]
+def cpu(gateway):
+    """Seconds of all its threads, to the nanosecond."""
+    tasks = f"/proc/{gateway.process.pid}/task"
+    return sum(int(open(f"{tasks}/{task}/schedstat").read().split()[0]) for task in os.listdir(tasks)) / 1e9
+
+
+def fill(sock, feed, gifts):
+    for at in range(0, len(gifts), 128):
+        status, answer = request(sock, "POST", f"/v1/feeds/{feed}/gifts/batch", {"gifts": gifts[at:at + 128]})
+        assert status == 200 and json.loads(answer)["rejected"] == 0, answer[:500]
+
+
+def gift_of(n, **more):
+    return {"id": f"g{n}", "user": {"id": f"u{n}", "name": "U"}, "gift": {"id": "rose", "name": "Rose"}, **more}
+
+
+def long_feeds(sock):
+    """Feeds that are as long as anybody can make them."""
+    def policy(feed, **members):
+        status, answer = request(sock, "PUT", f"/v1/feeds/{feed}/policy", members)
+        assert status == 200, answer
+
+    policy("review", review="messages", review_timeout_ms=3_600_000)
+    fill(sock, "review", [gift_of(n, test=True, delay_ms=86_400_000) for n in range(99_840)])
+    fill(sock, "review", [gift_of(f"r{n}", message="m") for n in range(999)])
+    policy("row", dedup="combine", dedup_window_ms=86_400_000)
+    value = {"amount": 10, "currency": "EUR"}
+    fill(sock, "row", [{**gift_of(n, value=value), "user": {"id": "u", "name": "U"}} for n in range(9_984)])
+    for n in range(9_984):
+        part = {"refunded": 1}
+        status, answer = request(sock, "POST", f"/v1/feeds/row/gifts/g{n}/refund", part)
+        assert status == 200, answer
+    policy("ledger", totals=["all"], points={"EUR": 1})
+    fill(sock, "ledger", [gift_of(n, value=value) for n in range(200_000)])
+    for n in range(64):
+        drop = {"total": 100, "gift": {"id": "rose", "name": "Rose"}}
+        status, answer = request(sock, "PUT", f"/v1/feeds/drops/drops/d{n}", drop)
+        assert status in (200, 201), answer
+    policy("private", visibility="private")
+
+
+def dearest(binary):
+    """What a request costs a gateway whose feeds are long: the ten that cost most for each KB sent."""
+    gateway = Gateway(binary, env={"TIPCAST_REPORTS__LEDGER_MAX": "200000", "TIPCAST_LIMITS__REQUESTS_PER_SECOND": "0"}.items())
+    sock = connect()
+    long_feeds(sock)
+    _, listed = request(sock, "GET", "/v1/feeds/row")
+    row = json.loads(listed)["rows"][0]["row"]
+    refused = {"gifts": [gift_of(f"x{n}", message="m") for n in range(128)]}
+    nested = gift_of("n", meta=json.loads('{"a":' * 30 + "1" + "}" * 30))
+    kinds = [
+        ("a batch of 128 that review has no room for", 20, "POST", "/v1/feeds/review/gifts/batch", refused),
+        ("the review", 20, "GET", "/v1/feeds/review/review", None),
+        ("scheduled gifts", 20, "GET", "/v1/feeds/review/scheduled", None),
+        ("a filtered page of a ledger of 200 000", 20, "GET", "/v1/feeds/ledger/ledger?type=gift.retracted", None),
+        ("a gift's story there", 20, "GET", "/v1/feeds/ledger/gifts/g100000", None),
+        ("the ledger's sum", 20, "GET", "/v1/feeds/ledger/ledger/summary", None),
+        ("leaders of 200 000 gifters *", 200, "GET", "/v1/feeds/ledger/leaders?period=all&limit=100", None),
+        ("leaders of a currency that nobody gave *", 200, "GET", "/v1/feeds/ledger/leaders?period=all&by=XTS", None),
+        ("totals *", 200, "GET", "/v1/feeds/ledger/totals", None),
+        ("64 drops *", 200, "GET", "/v1/feeds/drops/drops", None),
+        ("a list *", 200, "GET", "/v1/feeds/ledger", None),
+        ("a private feed, without a token *", 200, "GET", "/v1/feeds/private", None),
+        ("how many watch *", 200, "GET", "/v1/feeds/ledger/presence", None),
+        ("a feed that is not there *", 200, "GET", "/v1/feeds/nobody", None),
+        ("readiness *", 200, "GET", "/readyz", None),
+        ("metrics *", 100, "GET", "/metrics", None),
+        ("the first page *", 100, "GET", "/", None),
+        ("the documentation *", 100, "GET", "/docs", None),
+        ("the OpenAPI document *", 100, "GET", "/openapi.json", None),
+        ("a delivery to a source that is not there *", 200, "POST", "/in/none/none", refused),
+        ("a gift whose meta is nested", 200, "POST", "/v1/feeds/nested/gifts", nested),
+        ("a gift that is refused", 200, "POST", "/v1/feeds/bad/gifts", {"user": "x" * 7_000}),
+        ("taking back a row of 9 984 gifts that were refunded in part", 1, "DELETE", f"/v1/feeds/row/rows/{row}", None),
+    ]
+    costs = []
+    for name, times, method, path, body in kinds:
+        kilobytes = (len(path) + 130 + (0 if body is None else len(json.dumps(body)))) / 1e3
+        if times > 1:
+            request(sock, method, path, body)
+        before, waited, status = cpu(gateway), 0, None
+        for _ in range(times):
+            began = time.monotonic()
+            status, _ = request(sock, method, path, body)
+            waited = max(waited, time.monotonic() - began)
+        # What a call leaves to others, such as the disk, is its cost as well.
+        time.sleep(0.3)
+        costs.append(((cpu(gateway) - before) / times * 1e3, kilobytes, waited * 1e3, status, name))
+    print("dearest, per KB sent, of the CPU of the gateway (* what anybody may ask):")
+    for milliseconds, kilobytes, waited, status, name in sorted(costs, key=lambda it: -it[0] / it[1]):
+        print(f"  {milliseconds / kilobytes:7.2f} ms a KB, {milliseconds:7.3f} ms each, at most {waited:6.1f} ms, {status}: {name}")
+    gateway.stop()
+
+
+EXPERIMENTS = [subscriptions, amplification, slow_requests, descriptors, malformed, dearest]
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
