@@ -67,6 +67,8 @@ def text(value):
 
 
 class Gateway:
+    running = []
+
     def __init__(self, binary, files=None, env=()):
         global PORT
         self.dir = tempfile.mkdtemp(prefix="tipcast-hostile-")
@@ -76,6 +78,7 @@ class Gateway:
             [binary, "--listen", "127.0.0.1:0", "--data-dir", os.path.join(self.dir, "data")],
             stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=limit, env={**os.environ, **dict(env)},
         )
+        Gateway.running.append(self)
         PORT = int(self.process.stdout.readline().strip().rsplit(":", 1)[1])
         time.sleep(0.5)
 
@@ -85,6 +88,7 @@ class Gateway:
                 return int(line.split()[1]) / 1024
 
     def stop(self):
+        Gateway.running.remove(self)
         self.process.terminate()
         self.process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -386,3 +390,5 @@ if __name__ == "__main__":
                 experiment(sys.argv[1])
             except Exception as error:  # one that fails is a result too
                 print(f"{experiment.__name__}: failed: {error!r}")
+            for gateway in list(Gateway.running):
+                gateway.stop()
